@@ -1,0 +1,110 @@
+"""Says which device the tests run on, and what each folder of tests needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Asked in a process of its own: unit tests must find the package untouched.
+_PROBE = """
+import json, cudadrv
+device = cudadrv.devices()[0]
+print(json.dumps({"emulator": cudadrv.is_emulator(), "name": device.name, "arch": device.arch}))
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix the driver once for all workers: a GPU if this machine has one, else the emulator."""
+    if "CUDADRV_DRIVER" in os.environ:
+        config.stash[_SOURCE] = f"CUDADRV_DRIVER={os.environ['CUDADRV_DRIVER']}"
+    else:
+        found = _probe("auto")
+        os.environ["CUDADRV_DRIVER"] = "emulator" if found.get("emulator", True) else "auto"
+        config.stash[_SOURCE] = "CUDADRV_DRIVER not set"
+
+
+_SOURCE = pytest.StashKey[str]()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the device in the first lines of the report."""
+    found = _probe(os.environ["CUDADRV_DRIVER"])
+    device = f"{found['name']} ({found['arch']})" if "name" in found else found["error"]
+    return f"device: {device}; {config.stash[_SOURCE]}"
+
+
+def _probe(driver: str) -> dict[str, Any]:
+    """Name, architecture and kind of device 0 under *driver*, or the error that stands there."""
+    answer = subprocess.run(
+        [sys.executable, "-c", _PROBE],
+        env={**os.environ, "CUDADRV_DRIVER": driver},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode:
+        return {"error": (answer.stderr.strip().splitlines() or ["no device"])[-1]}
+    found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with what its folder needs."""
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        if folder in ("device", "gpu"):
+            item.add_marker(getattr(pytest.mark, folder))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what only a real GPU can answer when this run is on the emulator."""
+    if item.get_closest_marker("gpu"):
+        import cudadrv
+
+        if cudadrv.is_emulator():
+            pytest.skip("needs a real GPU; this run is on the emulator")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """At most four workers with ``-n auto``: they share one device and its memory."""
+    return min(4, os.cpu_count() or 1)
+
+
+@pytest.fixture
+def context() -> Iterator[Any]:
+    """The current context; errors of work still in flight surface at the end of the test."""
+    import cudadrv
+
+    current = cudadrv.current_context()
+    yield current
+    current.synchronize()
+
+
+@pytest.fixture
+def run_python() -> Callable[..., str]:
+    """Run code in a fresh interpreter that sees this tree; returns what it prints."""
+
+    def run(code: str, **environment: str) -> str:
+        answer = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **environment},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    return run

@@ -1,0 +1,293 @@
+"""The rules of the tree that a machine can check: layers, imports, sizes, docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# The import order. A module imports only modules of earlier rows; an entry that is a package stands
+# for all its modules, unless a longer entry names one of them. `__main__` may import everything.
+LAYERS = [
+    "cudadrv.config",
+    "cudadrv.errors",
+    "cudadrv.library",
+    "cudadrv.raw",
+    "cudadrv.driver",
+    "cudadrv.nvvm",
+    "cudadrv.emulator",
+    "cudadrv.device",
+    "cudadrv.context",
+    "cudadrv.stream",
+    "cudadrv.event",
+    "cudadrv.memory",
+    "cudadrv.array",
+    "cudadrv.launch",
+    "cudadrv.kernel",
+    "cudadrv.module",
+    "cudadrv",
+    "compiler.config",
+    "compiler.errors",
+    "compiler.types",
+    "compiler.signature",
+    "compiler.typing",
+    "compiler.frontend",
+    "compiler.lowering",
+    "compiler.codegen",
+    "compiler.dispatch",
+    "compiler.lang",
+    "compiler",
+]
+MAX_FUNCTION = 50
+MAX_FILE = 500
+MAX_NESTING = 3
+BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.AsyncFor, ast.AsyncWith)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Source:
+    """One Python file of the tree: its module name, text and syntax tree."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.relative_to(ROOT).as_posix()
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        self.is_package = parts[-1] == "__init__"
+        self.module = ".".join(parts[:-1] if self.is_package else parts)
+        self.text = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text, self.name)
+        self.generated = self.text.startswith("# GENERATED")
+
+
+def sources(*folders: str) -> list[Source]:
+    """The files below *folders*, in order."""
+    return [Source(path) for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+PACKAGES = sources("cudadrv", "compiler")
+MODULES = {source.module for source in PACKAGES}
+HAND_WRITTEN = [
+    source for source in PACKAGES + sources("tools", "tests", "examples") if not source.generated
+]
+
+
+def layer_of(module: str) -> int | None:
+    """The row of LAYERS that holds *module*: that of the longest entry it lies in."""
+    inside = [entry for entry in LAYERS if module == entry or module.startswith(entry + ".")]
+    # The two bare package names stand for their __init__ alone, else new files would go unnoticed.
+    inside = [entry for entry in inside if "." in entry or entry == module]
+    return LAYERS.index(max(inside, key=len)) if inside else None
+
+
+def imports(source: Source) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of each import that runs, local ones too; not those for types only."""
+    for node in running_nodes(source.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(source, node)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield node.lineno, inner if inner in MODULES else base
+
+
+def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below *node*, without the bodies of ``if TYPE_CHECKING``."""
+    yield node
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from running_nodes(child)
+
+
+def absolute(source: Source, node: ast.ImportFrom) -> str:
+    """The module that a ``from`` import names, relative ones resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = source.module.split(".")
+    drop = node.level - 1 if source.is_package else node.level
+    base = parts[: len(parts) - drop]
+    return ".".join([*base, node.module] if node.module else base)
+
+
+def report(problems: list[str]) -> None:
+    """Fail with one line for each problem."""
+    if problems:
+        pytest.fail("\n".join(["", *problems]), pytrace=False)
+
+
+def test_every_module_has_a_layer() -> None:
+    """A new module must be placed in LAYERS, which says what it may import."""
+    report(
+        [
+            f"{source.name}:1: add {source.module} to LAYERS in tests/unit/test_layout.py"
+            for source in PACKAGES
+            if layer_of(source.module) is None and not source.module.endswith("__main__")
+        ]
+    )
+
+
+def test_layers_name_what_exists() -> None:
+    """LAYERS lists no module that is gone."""
+    report([f"LAYERS: there is no {entry}" for entry in LAYERS if entry not in MODULES])
+
+
+def test_modules_import_earlier_layers_only() -> None:
+    """No module imports a later one, at the top or inside a function."""
+    problems = []
+    for source in PACKAGES:
+        own = layer_of(source.module)
+        for line, name in imports(source):
+            other = layer_of(name)
+            if own is not None and other is not None and other > own:
+                problems.append(
+                    f"{source.name}:{line}: {source.module} imports {name}, a later layer"
+                )
+    report(problems)
+
+
+def test_cudadrv_needs_no_compiler() -> None:
+    """Cudadrv never imports compiler, and llvmlite only inside its emulator."""
+    report(
+        [
+            f"{source.name}:{line}: imports {name}"
+            for source in PACKAGES
+            for line, name in imports(source)
+            if source.module.split(".")[0] == "cudadrv"
+            and (
+                name.split(".")[0] == "compiler"
+                or (
+                    name.split(".")[0] == "llvmlite"
+                    and not source.module.startswith("cudadrv.emulator")
+                )
+            )
+        ]
+    )
+
+
+def test_nothing_imports_numba() -> None:
+    """No file of the tree imports numba; only a benchmark may, to compare with it."""
+    report(
+        [
+            f"{source.name}:{line}: imports {name}"
+            for source in HAND_WRITTEN
+            for line, name in imports(source)
+            if name.split(".")[0] in ("numba", "numba_cuda")
+            and not source.name.startswith("tools/benchmarks/")
+        ]
+    )
+
+
+def test_importing_cudadrv_loads_neither_numpy_nor_llvmlite(run_python) -> None:
+    """The bare import is light: no numpy, no llvmlite, no emulator, no compiler."""
+    code = "import sys, cudadrv; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(run_python(code).split())
+    assert "cudadrv" in loaded
+    assert not loaded & {"numpy", "llvmlite", "compiler"}
+
+
+def test_importing_cudadrv_opens_no_library(run_python) -> None:
+    """The bare import opens no shared library but Python's own extension modules."""
+    code = (
+        "import ctypes, sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda e, a: opened.append(a[0]) if e == 'ctypes.dlopen' else None)\n"
+        "import cudadrv\n"
+        "print([name for name in opened if name])"
+    )
+    assert run_python(code).strip() == "[]"
+
+
+def test_files_are_short() -> None:
+    """No hand-written file has more than MAX_FILE lines."""
+    report(
+        [
+            f"{source.name}:{MAX_FILE + 1}: {count} lines; {MAX_FILE} at most"
+            for source in HAND_WRITTEN
+            if (count := len(source.text.splitlines())) > MAX_FILE
+        ]
+    )
+
+
+def functions(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of *source*, methods and inner functions too."""
+    return (node for node in ast.walk(source.tree) if isinstance(node, DEFINITIONS))
+
+
+def test_functions_are_short() -> None:
+    """No hand-written function has more than MAX_FUNCTION lines, its docstring included."""
+    report(
+        [
+            f"{source.name}:{node.lineno}: {node.name} has {count} lines; {MAX_FUNCTION} at most"
+            for source in HAND_WRITTEN
+            for node in functions(source)
+            if (count := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION
+        ]
+    )
+
+
+def nesting(node: ast.AST) -> int:
+    """How deep blocks lie in each other below *node*; an elif is no deeper than its if."""
+    deepest = 0
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (*DEFINITIONS, ast.ClassDef)):
+            continue
+        is_elif = isinstance(node, ast.If) and node.orelse == [child] and isinstance(child, ast.If)
+        deepest = max(deepest, nesting(child) + (isinstance(child, BLOCKS) and not is_elif))
+    return deepest
+
+
+def test_functions_are_flat() -> None:
+    """No function nests blocks deeper than MAX_NESTING."""
+    report(
+        [
+            f"{source.name}:{node.lineno}: {node.name} nests {depth} blocks; {MAX_NESTING} at most"
+            for source in HAND_WRITTEN
+            for node in functions(source)
+            if (depth := nesting(node)) > MAX_NESTING
+        ]
+    )
+
+
+def public(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Public classes and functions of *source*, and the public methods of public classes."""
+    waiting: list[ast.Module | ast.ClassDef] = [source.tree]
+    while waiting:
+        for node in waiting.pop().body:
+            if not isinstance(node, (*DEFINITIONS, ast.ClassDef)) or node.name.startswith("_"):
+                continue
+            yield node
+            if isinstance(node, ast.ClassDef):
+                waiting.append(node)
+
+
+def is_visitor(node: ast.AST) -> bool:
+    """Whether *node* is a visitor or lowering, whose docstring is the grammar line above it."""
+    return isinstance(node, DEFINITIONS) and node.name.startswith(("visit_", "lower_"))
+
+
+def is_restated(node: ast.AST) -> bool:
+    """Whether *node* is an overload, or a setter whose getter has the docstring."""
+    names = {
+        ast.unparse(decorator).split(".")[-1] for decorator in getattr(node, "decorator_list", [])
+    }
+    return bool(names & {"overload", "setter", "deleter", "override"})
+
+
+def test_public_names_have_docstrings() -> None:
+    """Modules, public classes and public functions of both packages say what they do."""
+    problems = [
+        f"{source.name}:1: the module has no docstring"
+        for source in PACKAGES
+        if ast.get_docstring(source.tree) is None
+    ]
+    for source in PACKAGES:
+        for node in public(source):
+            if ast.get_docstring(node) is None and not is_visitor(node) and not is_restated(node):
+                problems.append(f"{source.name}:{node.lineno}: {node.name} has no docstring")
+    report(problems)
