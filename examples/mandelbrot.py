@@ -65,7 +65,7 @@ def main() -> bool:
     grid = (-(-width // block[0]), -(-height // block[1]))
     report.time(lambda: mandelbrot[grid, block](steps, pixel))
     got, want = steps.copy_to_host(), reference((height, width), pixel)
-    # A fused multiply-add rounds once where NumPy rounds twice: orbits at the edge of the set differ.
+    # A fused multiply-add rounds once where NumPy rounds twice: orbits at the edge differ.
     report.line("same", f"{np.mean(got == want):.3%} of the pixels, bit for bit")
     report.check(np.mean(got != want), 0.0, atol=0.01)
     report.write_png("mandelbrot.png", colors(got))

@@ -1,0 +1,122 @@
+"""What a program waits for before its kernel runs: imports, compilation, launches."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tools.benchmarks import Sampler, case
+from tools.benchmarks.examples import fresh
+
+TIMED_IMPORT = """
+import time
+start = time.perf_counter()
+import {0}
+print((time.perf_counter() - start) * 1e3)
+"""
+EMPTY_PTX = """
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry four(.param .u64 a, .param .u64 b, .param .u32 n, .param .f32 x) { ret; }
+"""
+# Fewer than the driver queues, so that no launch waits for one before it.
+LAUNCHES = 200
+
+
+@case("ms", n=15)
+def import_cudadrv() -> Iterator[Sampler]:
+    """Import cudadrv in a fresh interpreter."""
+    yield lambda: {"import_cudadrv": import_ms("cudadrv")}
+
+
+@case("ms", n=7)
+def import_compiler() -> Iterator[Sampler]:
+    """Import compiler in a fresh interpreter, NumPy and llvmlite with it."""
+    yield lambda: {"import_compiler": import_ms("compiler")}
+
+
+def import_ms(package: str) -> float:
+    """How long the import takes, the interpreter's own start not counted."""
+    command = [sys.executable, "-c", TIMED_IMPORT.format(package)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@case("ms")
+def compile_saxpy() -> Iterator[Sampler]:
+    """From a decorated function to the end of its first launch, the process warm."""
+    import compiler as cuda
+
+    x = cuda.to_device(np.ones(256, np.float32))
+    yield first_launch("compile_saxpy", "saxpy", "saxpy", 1, x, 2.0, x, x)
+
+
+@case("ms")
+def compile_black_scholes() -> Iterator[Sampler]:
+    """The same for a kernel with a device function and mathematical functions."""
+    import compiler as cuda
+
+    x = cuda.to_device(np.ones(256, np.float32))
+    args = (x, x, x, x, x)
+    yield first_launch("compile_black_scholes", "black_scholes", "black_scholes", 1, *args)
+
+
+@case("ms")
+def compile_reduction() -> Iterator[Sampler]:
+    """The same for a kernel with shared memory, barriers and an atomic."""
+    import compiler as cuda
+
+    x = cuda.to_device(np.ones(256, np.float32))
+    yield first_launch("compile_reduction", "reduction", "block_sum", 1, x, x)
+
+
+def first_launch(name: str, example: str, kernel: str, grid: int, *args: Any) -> Sampler:
+    """A sampler of the time from a new kernel object to the end of its first launch."""
+    import cudadrv
+
+    def sample() -> dict[str, float]:
+        new = fresh(example, kernel)
+        start = time.perf_counter()
+        new[grid, 256](*args)
+        cudadrv.current_context().synchronize()
+        return {name: (time.perf_counter() - start) * 1e3}
+
+    return sample
+
+
+@case("us", n=30)
+def launch() -> Iterator[Sampler]:
+    """A launch with four arguments, four ways: prepared, unprepared, of a Python kernel."""
+    import compiler as cuda
+    import cudadrv
+
+    four = cudadrv.load(EMPTY_PTX)["four"]
+    a, b = cudadrv.mem_alloc(1024), cudadrv.mem_alloc(1024)
+    run = four.prepare("PPIf", grid=1, block=1)
+    x = cuda.to_device(np.ones(1, np.float32))
+    saxpy = fresh("saxpy", "saxpy")[1, 1]
+    ways: dict[str, Callable[[], Any]] = {
+        "prepared_launch": lambda: run(a, b, 1, 2.0),
+        "launch": lambda: four.launch(1, 1, a, b, 1, 2.0),
+        "kernel_launch": lambda: saxpy(x, 2.0, x, x),
+    }
+    yield lambda: {name: launch_us(way) for name, way in ways.items()}
+
+
+def launch_us(way: Callable[[], Any]) -> float:
+    """Host time of one launch, the queue empty at the start and never full."""
+    import cudadrv
+
+    context = cudadrv.current_context()
+    context.synchronize()
+    start = time.perf_counter()
+    for _ in range(LAUNCHES):
+        way()
+    elapsed = time.perf_counter() - start
+    context.synchronize()
+    return elapsed / LAUNCHES * 1e6

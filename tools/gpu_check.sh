@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Everything that only a machine with a GPU can tell: tests, examples, benchmarks; a summary at the end.
+# Runs from the tree with the python3 that is there; usage: bash tools/gpu_check.sh [FOLDER FOR LOGS]
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+logs=${1:-$(mktemp -d)}
+mkdir -p "$logs"
+export PYTHONPATH=. CUDADRV_DRIVER=auto
+summary=()
+failed=0
+
+# run NAME LINES COMMAND...: keep the output, and for the summary its last LINES lines.
+run() {
+    local name=$1 lines=$2 start=$SECONDS verdict=ok
+    shift 2
+    echo "== $name: $*"
+    if ! "$@" >"$logs/$name.txt" 2>&1; then
+        verdict=FAILED
+        failed=1
+        tail -n 60 "$logs/$name.txt"
+    fi
+    summary+=("$verdict $name ($((SECONDS - start))s)" "$(tail -n "$lines" "$logs/$name.txt")")
+}
+
+run info 40 python3 -m cudadrv info
+run tests-gpu 12 python3 -m pytest -q -ra -p no:cacheprovider tests/device tests/gpu
+run tests-emulator 3 env CUDADRV_DRIVER=emulator python3 -m pytest -q -p no:cacheprovider tests/device
+run examples 60 python3 -m examples
+run benchmarks 40 python3 tools/bench.py
+
+printf '\n==== summary; full logs in %s\n' "$logs"
+printf '%s\n' "${summary[@]}"
+exit "$failed"
