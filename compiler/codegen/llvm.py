@@ -1,0 +1,152 @@
+"""LLVM IR -> PTX by llvmlite's own NVPTX generator."""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from cudadrv import nvvm
+from cudadrv.nvvm import NvvmNotFound
+
+from . import libdevice
+from .target import CodegenError, Dialect, PtxVersion, Target, nearest_lower, oldest_ptx
+
+# What "+ptxNN" of LLVM 22 knows, from the oldest that a supported architecture needs.
+_PTX_VERSIONS: tuple[PtxVersion, ...] = (
+    *((6, minor) for minor in (3, 4, 5)),
+    *((7, minor) for minor in range(9)),
+    *((8, minor) for minor in range(9)),
+    (9, 0),
+)
+
+# LLVM contexts and pass managers belong to one thread at a time. The context is our own, so that
+# other users of llvmlite in the process and we do not see each other's types.
+LOCK = threading.RLock()
+
+
+@cache
+def context() -> llvm.ContextRef:
+    """The LLVM context of all modules here; hold `LOCK` while using it."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.create_context()
+
+
+@cache
+def _machine(arch: str, ptx: PtxVersion, level: int) -> llvm.TargetMachine:
+    context()
+    try:
+        generator = llvm.Target.from_triple(nvvm.TRIPLE)
+    except RuntimeError as error:
+        raise ValueError(f"llvmlite was built without the NVPTX target ({error})") from None
+    return generator.create_target_machine(
+        cpu=arch, features=f"+ptx{ptx[0]}{ptx[1]}", opt=level, reloc="default"
+    )
+
+
+class LlvmCodegen:
+    """LLVM's NVPTX target for one architecture and PTX version.
+
+    Raises:
+        ValueError: LLVM knows no architecture and PTX version that fit *target*.
+    """
+
+    name = "llvm"
+
+    def __init__(self, target: Target) -> None:
+        self.arch, self.ptx = _choose(target)
+        with LOCK:
+            layout = str(_machine(self.arch, self.ptx, 3).target_data)
+        self.dialect = Dialect(nvvm.TRIPLE, layout)
+        self.libdevice: Path | None
+        try:
+            self.libdevice = nvvm.libdevice()
+        except NvvmNotFound:
+            self.libdevice = None
+
+    def __repr__(self) -> str:
+        return f"LlvmCodegen({self.arch!r}, {self.ptx})"
+
+    def compile(self, llvm_ir: str, target: Target) -> str:
+        """Compile a module to PTX, with what it calls of libdevice.
+
+        Raises:
+            CodegenError: LLVM refused the IR.
+        """
+        with LOCK:
+            module = self._optimized(llvm_ir, target)
+            ptx: str = self._machine(target).emit_assembly(module)
+            return ptx
+
+    def optimize(self, llvm_ir: str, target: Target) -> str:
+        """The module after optimisation, to be looked at."""
+        with LOCK:
+            return str(self._optimized(llvm_ir, target))
+
+    def _machine(self, target: Target) -> llvm.TargetMachine:
+        return _machine(self.arch, self.ptx, target.level)
+
+    def _optimized(self, llvm_ir: str, target: Target) -> llvm.ModuleRef:
+        source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
+        if self.libdevice and "__nv_" in source:
+            source = libdevice.link(source, self.libdevice, target, context())
+        source = _with_flags(source, target)
+        try:
+            module = llvm.parse_assembly(source, context())
+            module.verify()
+        except RuntimeError as error:
+            raise CodegenError(self.name, str(error), source) from None
+        tuning = llvm.create_pipeline_tuning_options(target.level)
+        tuning.loop_vectorization = False
+        builder = llvm.create_pass_builder(self._machine(target), tuning)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        return module
+
+
+def _choose(target: Target) -> tuple[str, PtxVersion]:
+    """The nearest architecture whose oldest PTX is read by *target*, and the newest such PTX."""
+    known = [ptx for ptx in _PTX_VERSIONS if target.ptx is None or ptx <= target.ptx]
+    for candidate in nearest_lower(target):
+        oldest = oldest_ptx(candidate)
+        if oldest and known and oldest <= known[-1]:
+            return candidate.arch, known[-1]
+    raise ValueError(
+        "LLVM 22 writes PTX {}.{} to {}.{}".format(*_PTX_VERSIONS[0], *_PTX_VERSIONS[-1])
+    )
+
+
+def _with_flags(source: str, target: Target) -> str:
+    """Say in the IR what libNVVM has options for: contraction, approximation, flushing."""
+    if target.fma:
+        source = _CONTRACTIBLE.sub(r"\1 contract", source)
+    if not target.precise_div:
+        source = _DIVISION.sub(r"\1 afn", source)
+    if not target.precise_sqrt:
+        source = _SQUARE_ROOT.sub(r"call afn", source)
+    if target.flushes:
+        source = _DEFINITION.sub(_flushing, source)
+    return source
+
+
+_CONTRACTIBLE = re.compile(r"(= (?:fadd|fsub|fmul))(?= )")
+_DIVISION = re.compile(r"(= fdiv)(?=(?: [a-z]+)* float )")
+_SQUARE_ROOT = re.compile(
+    r"\bcall(?=(?: [a-z]+)* float @\"?llvm\.(?:sqrt\.f32|nvvm\.sqrt\.f)\"?\()"
+)
+_DEFINITION = re.compile(r"^define [^\n]*", re.MULTILINE)
+
+
+def _flushing(definition: re.Match[str]) -> str:
+    """Put the attribute where the grammar has attributes: after the parameters."""
+    line = definition.group()
+    depth = 0
+    for place in range(line.index("(", line.index("@")), len(line)):
+        depth += {"(": 1, ")": -1}.get(line[place], 0)
+        if depth == 0:
+            return f'{line[: place + 1]} "denormal-fp-math-f32"="preserve-sign"{line[place + 1 :]}'
+    return line

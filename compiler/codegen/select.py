@@ -1,0 +1,80 @@
+"""The choice of a code generator for a target."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from compiler import config
+from cudadrv import nvvm
+from cudadrv.nvvm import NvvmError
+
+from .llvm import LlvmCodegen
+from .nvvm import NvvmCodegen
+from .target import Dialect, NoCodegen, PtxVersion, Target
+
+CHOICES = ("auto", "nvvm", "nvvm7", "llvm")
+
+
+class Codegen(Protocol):
+    """What makes PTX from LLVM IR for one architecture.
+
+    Attributes:
+        name: "nvvm" or "llvm".
+        dialect: how the IR must be written.
+        libdevice: the file whose functions `compile` links where they are called; None: there is
+            none, and a module must not call __nv_* functions that it does not define.
+        ptx: the PTX ISA version that it emits.
+    """
+
+    name: str
+    dialect: Dialect
+    libdevice: Path | None
+    ptx: PtxVersion
+
+    def compile(self, llvm_ir: str, target: Target) -> str:
+        """PTX of a module; raises CodegenError."""
+        ...
+
+
+def select(target: Target, force: str | None = None) -> Codegen:
+    """The code generator for *target*: libNVVM where one fits, else LLVM.
+
+    The same for every target of one architecture and PTX version, whatever its other options.
+
+    Args:
+        force: "nvvm", "nvvm7" (its LLVM 7 dialect where it has a choice), "llvm", or "auto";
+            None: as the variable COMPILER_CODEGEN says.
+
+    Raises:
+        NoCodegen: none fits; says for each why not.
+    """
+    choice = force or config.codegen()
+    if choice not in CHOICES:
+        raise ValueError(
+            f"code generator {choice!r} (COMPILER_CODEGEN): one of {', '.join(CHOICES)}"
+        )
+    return _select(Target(target.cc, target.ptx, target.suffix), choice)
+
+
+@cache
+def _select(target: Target, choice: str) -> Codegen:
+    tried: list[str] = []
+    if choice != "llvm":
+        for path in nvvm.candidates(tried):
+            library = nvvm.load(path, tried)
+            if library is None:
+                continue
+            try:
+                return NvvmCodegen(library, target, legacy=choice == "nvvm7")
+            except NvvmError as error:
+                tried.append(f"{path}: {error.log}")
+            except ValueError as error:
+                tried.append(f"{path}: {error}")
+    if choice in ("auto", "llvm"):
+        try:
+            return LlvmCodegen(target)
+        except ValueError as error:
+            tried.append(f"llvm: {error}")
+    raise NoCodegen(target, tried)
