@@ -57,7 +57,8 @@ class Library:
         self._module = llvm.parse_bitcode(path.read_bytes(), context)
         self._values = {value.name: value for value in self._module.functions}
         self._values |= {value.name: value for value in self._module.global_variables}
-        self._structs = [str(struct).partition(" = type ") for struct in self._module.struct_types]
+        structs = [str(struct).partition(" = type ") for struct in self._module.struct_types]
+        self._structs = {name: body for name, _, body in structs if body}
         self._pieces: dict[str, tuple[str, frozenset[str]]] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -84,7 +85,7 @@ class Library:
 
     def _clean(self, text: str) -> str:
         """Make the text independent of its module: no numbered metadata, attributes or strings."""
-        for name, _, body in self._structs:
+        for name, body in self._structs.items():
             text = text.replace(name, body)
         text = _REFLECT.sub(lambda call: f"add i32 0, $({self._string(call.group(1))})", text)
         text = _METADATA.sub("", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ import llvmlite.binding as llvm
 from cudadrv import nvvm
 from cudadrv.nvvm import NvvmNotFound
 
-from . import libdevice
+from . import flags, libdevice
 from .target import CodegenError, Dialect, PtxVersion, Target, nearest_lower, oldest_ptx
 
 # What "+ptxNN" of LLVM 22 knows, from the oldest that a supported architecture needs.
@@ -94,7 +93,7 @@ class LlvmCodegen:
         source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
         if self.libdevice and "__nv_" in source:
             source = libdevice.link(source, self.libdevice, target, context())
-        source = _with_flags(source, target)
+        source = flags.annotated(source, target)
         try:
             module = llvm.parse_assembly(source, context())
             module.verify()
@@ -118,35 +117,3 @@ def _choose(target: Target) -> tuple[str, PtxVersion]:
     raise ValueError(
         "LLVM 22 writes PTX {}.{} to {}.{}".format(*_PTX_VERSIONS[0], *_PTX_VERSIONS[-1])
     )
-
-
-def _with_flags(source: str, target: Target) -> str:
-    """Say in the IR what libNVVM has options for: contraction, approximation, flushing."""
-    if target.fma:
-        source = _CONTRACTIBLE.sub(r"\1 contract", source)
-    if not target.precise_div:
-        source = _DIVISION.sub(r"\1 afn", source)
-    if not target.precise_sqrt:
-        source = _SQUARE_ROOT.sub(r"call afn", source)
-    if target.flushes:
-        source = _DEFINITION.sub(_flushing, source)
-    return source
-
-
-_CONTRACTIBLE = re.compile(r"(= (?:fadd|fsub|fmul))(?= )")
-_DIVISION = re.compile(r"(= fdiv)(?=(?: [a-z]+)* float )")
-_SQUARE_ROOT = re.compile(
-    r"\bcall(?=(?: [a-z]+)* float @\"?llvm\.(?:sqrt\.f32|nvvm\.sqrt\.f)\"?\()"
-)
-_DEFINITION = re.compile(r"^define [^\n]*", re.MULTILINE)
-
-
-def _flushing(definition: re.Match[str]) -> str:
-    """Put the attribute where the grammar has attributes: after the parameters."""
-    line = definition.group()
-    depth = 0
-    for place in range(line.index("(", line.index("@")), len(line)):
-        depth += {"(": 1, ")": -1}.get(line[place], 0)
-        if depth == 0:
-            return f'{line[: place + 1]} "denormal-fp-math-f32"="preserve-sign"{line[place + 1 :]}'
-    return line

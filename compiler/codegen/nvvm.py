@@ -8,7 +8,7 @@ from pathlib import Path
 from cudadrv import nvvm
 from cudadrv.nvvm import Nvvm, NvvmError, NvvmNotFound, Program
 
-from . import libdevice
+from . import flags, libdevice
 from .target import CodegenError, Dialect, Target, nearest_lower
 
 # PTX versions are chosen freely since CUDA 13.1, from this one on.
@@ -58,7 +58,7 @@ class NvvmCodegen:
             CodegenError: libNVVM refused the IR.
         """
         source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
-        source = self._complete(source)
+        source = self._complete(source if target.fma else flags.uncontracted(source))
         with self._lock, Program(self.library) as program:
             try:
                 program.add_module(source)

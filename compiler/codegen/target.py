@@ -65,7 +65,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.cc < (7, 5):
             raise ValueError(f"compute capability {self.cc}: 7.5 is the oldest supported")
-        if self.suffix not in ("", "a", "f"):
+        if self.suffix not in _SUFFIXES:
             raise ValueError(f"suffix {self.suffix!r}: must be '', 'a' or 'f'")
         if self.opt not in (0, 1, 2, 3):
             raise ValueError(f"opt {self.opt!r}: must be 0, 1, 2 or 3")
@@ -167,6 +167,13 @@ def nearest_lower(target: Target) -> Iterator[Target]:
 def oldest_ptx(target: Target) -> PtxVersion | None:
     """The oldest PTX ISA that knows the architecture of *target*; None where we do not know it."""
     oldest = ARCHITECTURES.get(target.cc)
-    if oldest is None or not target.suffix:
-        return oldest
-    return None if target.cc < (9, 0) else max(oldest, (8, 8) if target.suffix == "f" else (8, 0))
+    first_cc, first_ptx = _SUFFIXES[target.suffix]
+    return max(oldest, first_ptx) if oldest and target.cc >= first_cc else None
+
+
+# Suffix -> the oldest compute capability and PTX ISA that have it.
+_SUFFIXES: dict[str, tuple[tuple[int, int], PtxVersion]] = {
+    "": ((7, 5), (6, 3)),
+    "a": ((9, 0), (8, 0)),
+    "f": ((10, 0), (8, 8)),
+}

@@ -1,0 +1,108 @@
+"""From a Python function to its syntax tree, and from a tree node to its span."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import CompileError, Span
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+_TREES: dict[str, tuple[tuple[str, ...], ast.Module]] = {}
+
+
+class Source:
+    """The text of one function: its tree and the lines that spans quote."""
+
+    def __init__(self, pyfunc: Callable[..., Any]) -> None:
+        if not isinstance(pyfunc, types.FunctionType):
+            raise CompileError(f"{pyfunc!r} is not a Python function: only those can be compiled")
+        self.name = pyfunc.__qualname__.rpartition("<locals>.")[2]
+        self.file = pyfunc.__code__.co_filename
+        self.node, self.lines = _find(pyfunc)
+
+    def span(self, node: ast.AST) -> Span:
+        """Where *node* stands; a node of several lines is marked on its first."""
+        line: int = getattr(node, "lineno", self.node.lineno)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        # The tree counts UTF-8 bytes; people count characters.
+        raw = text.encode()
+        col = len(raw[: getattr(node, "col_offset", 0)].decode(errors="ignore"))
+        same_line = getattr(node, "end_lineno", line) == line
+        end = getattr(node, "end_col_offset", None) if same_line else None
+        end_col = len(text.rstrip()) if end is None else len(raw[:end].decode(errors="ignore"))
+        return Span(self.file, line, col, end_col, text, self.name)
+
+
+def _find(pyfunc: types.FunctionType) -> tuple[FunctionNode, tuple[str, ...]]:
+    code = pyfunc.__code__
+    lines = tuple(linecache.getlines(code.co_filename, pyfunc.__globals__))
+    where = f"{pyfunc.__qualname__} defined at {code.co_filename}:{code.co_firstlineno}"
+    if not lines:
+        raise CompileError(
+            f"cannot get the source of {where}: the file cannot be read; a function made by exec "
+            f"needs its text in linecache.cache[filename]"
+        )
+    tree = _parse(code.co_filename, lines)
+    if tree is None:
+        raise CompileError(f"cannot get the source of {where}: the file no longer parses")
+    found = [node for node in ast.walk(tree) if _is_definition(node, code)]
+    if len(found) > 1:
+        found = [node for node in found if _same_positions(node, code)]
+    if len(found) != 1:
+        raise CompileError(
+            f"cannot get the source of {where}: the file has changed since it was imported, or "
+            f"several such functions share the line; put each on a line of its own"
+        )
+    node = found[0]
+    assert isinstance(node, ast.FunctionDef | ast.Lambda)
+    return node, lines
+
+
+def _parse(filename: str, lines: tuple[str, ...]) -> ast.Module | None:
+    cached = _TREES.get(filename)
+    if cached is not None and cached[0] == lines:
+        return cached[1]
+    try:
+        tree = ast.parse("".join(lines), filename)
+    except SyntaxError:
+        return None
+    _TREES[filename] = (lines, tree)
+    return tree
+
+
+def _is_definition(node: ast.AST, code: types.CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and _parameters(node) == _code_parameters(code) and (
+            node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
+        )
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        return False
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return first == code.co_firstlineno and _parameters(node) == _code_parameters(code)
+
+
+def _parameters(node: FunctionNode) -> list[str]:
+    a = node.args
+    names = [arg.arg for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    return names + [arg.arg for arg in (a.vararg, a.kwarg) if arg]
+
+
+def _code_parameters(code: types.CodeType) -> list[str]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return list(code.co_varnames[:count])
+
+
+def _same_positions(node: ast.AST, code: types.CodeType) -> bool:
+    """Tell lambdas on one line apart by compiling each: same constants, names and code."""
+    if not isinstance(node, ast.Lambda):
+        return False
+    module = compile(ast.Expression(node), code.co_filename, "eval")
+    inner = next(c for c in module.co_consts if isinstance(c, types.CodeType))
+    if hasattr(code, "co_positions"):
+        return list(inner.co_positions()) == list(code.co_positions())
+    return (inner.co_code, inner.co_consts) == (code.co_code, code.co_consts)

@@ -1,0 +1,185 @@
+"""Rows of Python's builtins, of casts, and of the functions behind loops."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from typing import Any
+
+from llvmlite import ir
+
+from .. import types
+from ..errors import TypingError
+from ..frontend import internal
+from ..lowering.builder import Builder
+from ..lowering.casts import cast
+from ..lowering.models import Value, scalar_type
+from ..types import Boolean, Float, Integer, Literal, Scalar, Type, number
+from ..typing.promotion import arithmetic, join
+from ..typing.registry import REGISTRY, Match
+from .operators import no_lowering
+
+row = REGISTRY.function
+
+
+# Ranges
+
+
+def _range_start(start: Type) -> Match | None:
+    ty = number(start)
+    if not isinstance(ty, Integer):
+        raise TypingError(f"range takes ints, not {types.widen(start)}")
+    return Match((types.py_int,), types.py_int)
+
+
+@row(internal.range_start, rule=_range_start)
+def range_start(b: Builder, match: Match, start: Value) -> Value:
+    """The first value of a range"""
+    return start
+
+
+def _range_more(value: Type, stop: Type, step: Type) -> Match | None:
+    for bound in (stop, step):
+        if not isinstance(number(bound), Integer):
+            raise TypingError(f"range takes ints, not {types.widen(bound)}")
+    if isinstance(step, Literal) and step.value == 0:
+        raise TypingError("the step of range must not be zero")
+    sign = (step.value > 0) if isinstance(step, Literal) else None
+    return Match((types.py_int,) * 3, types.boolean, data=sign)
+
+
+@row(internal.range_more, rule=_range_more)
+def range_more(b: Builder, match: Match, value: Value, stop: Value, step: Value) -> Value:
+    """Whether the range goes on; the sign of a run-time step decides how it ends"""
+    up = b.llvm.icmp_signed("<", value.leaf, stop.leaf)
+    if match.data is True:
+        return Value(types.boolean, (up,))
+    down = b.llvm.icmp_signed(">", value.leaf, stop.leaf)
+    if match.data is False:
+        return Value(types.boolean, (down,))
+    positive = b.llvm.icmp_signed(">", step.leaf, b.int64(0))
+    negative = b.llvm.icmp_signed("<", step.leaf, b.int64(0))
+    more = b.llvm.select(positive, up, b.llvm.and_(negative, down))
+    return Value(types.boolean, (more,))
+
+
+@row(internal.range_next, rule=lambda value, step: Match((types.py_int,) * 2, types.py_int))
+def range_next(b: Builder, match: Match, value: Value, step: Value) -> Value:
+    """The next value; a range never passes the largest integer"""
+    return Value(types.py_int, (b.llvm.add(value.leaf, step.leaf, flags=("nsw",)),))
+
+
+# Casts
+
+
+def _cast_to(to: Scalar) -> Any:
+    def rule(value: Type) -> Match | None:
+        return Match((to,), to) if number(value) else None
+
+    return rule
+
+
+def identity(b: Builder, match: Match, value: Value) -> Value:
+    """The argument, which the match has had converted"""
+    return value
+
+
+for _ty in types.SCALARS:
+    row(_ty, _ty.dtype.type, rule=_cast_to(_ty), name=_ty.name)(identity)
+row(builtins.float, rule=_cast_to(types.py_float))(identity)
+row(builtins.bool, rule=_cast_to(types.boolean))(identity)
+
+
+def _int(value: Type) -> Match | None:
+    ty = number(value)
+    to = types.uint64 if ty == types.uint64 else types.py_int
+    return Match((to,), to) if ty else None
+
+
+row(builtins.int, rule=_int)(identity)
+
+
+# abs, min, max
+
+
+def _abs(value: Type) -> Match | None:
+    ty = number(value)
+    return Match((arithmetic(ty),), arithmetic(ty)) if ty else None
+
+
+@row(builtins.abs, operator.abs, rule=_abs)
+def absolute(b: Builder, match: Match, x: Value) -> Value:
+    """abs(x)"""
+    ty = x.type
+    if isinstance(ty, Float):
+        return Value(ty, (fabs(b, x.leaf),))
+    if isinstance(ty, Integer) and not ty.signed:
+        return x
+    negative = b.llvm.icmp_signed("<", x.leaf, ir.Constant(x.leaf.type, 0))
+    return Value(ty, (b.llvm.select(negative, b.llvm.neg(x.leaf), x.leaf),))
+
+
+def fabs(b: Builder, leaf: ir.Value) -> ir.Value:
+    """The absolute value of a float."""
+    bits = 32 if isinstance(leaf.type, ir.FloatType) else 64
+    return b.intrinsic(f"llvm.fabs.f{bits}", leaf.type, [leaf])
+
+
+def _extreme(*values: Type) -> Match | None:
+    if len(values) == 1 and isinstance(values[0], types.Tuple) and values[0].items:
+        match = _extreme(*values[0].items)
+        return match and Match((types.Tuple(match.args),), match.returns)  # type: ignore[arg-type]
+    common: Type | None = values[0] if len(values) > 1 else None
+    for value in values:
+        if number(value) is None:
+            return None
+        common = common and join(common, value)
+    scalar = common and number(common)
+    return Match((scalar,) * len(values), scalar) if scalar else None
+
+
+def _choose(symbol: str) -> Any:
+    def lower(b: Builder, match: Match, *values: Value) -> Value:
+        if isinstance(values[0].type, types.Tuple):
+            values = tuple(b.items(values[0]))
+        best = values[0].leaf
+        ty = values[0].type
+        for value in values[1:]:
+            if isinstance(ty, Float):
+                better = b.llvm.fcmp_ordered(symbol, value.leaf, best)
+            elif isinstance(ty, Integer) and ty.signed:
+                better = b.llvm.icmp_signed(symbol, value.leaf, best)
+            else:
+                better = b.llvm.icmp_unsigned(symbol, value.leaf, best)
+            best = b.llvm.select(better, value.leaf, best)
+        return Value(match.returns, (best,))
+
+    return lower
+
+
+row(builtins.min, rule=_extreme)(_choose("<"))
+row(builtins.max, rule=_extreme)(_choose(">"))
+
+
+def _range(*args: Type) -> Match | None:
+    raise TypingError("range works only as what a for loop goes over")
+
+
+row(builtins.range, rule=_range)(no_lowering)
+
+
+def _round(value: Type) -> Match | None:
+    ty = number(value)
+    if isinstance(ty, Integer | Boolean):
+        return _int(value)
+    return Match((ty,), types.py_int) if ty else None
+
+
+@row(builtins.round, rule=_round)
+def rounded(b: Builder, match: Match, x: Value) -> Value:
+    """round(x), to even where x lies halfway"""
+    if not isinstance(x.type, Float):
+        return x
+    bits = x.type.bits
+    whole = b.intrinsic(f"llvm.rint.f{bits}", scalar_type(x.type), [x.leaf])
+    return cast(b, Value(x.type, (whole,)), types.py_int)

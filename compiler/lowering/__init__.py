@@ -1,0 +1,1 @@
+"""Typed SSA form to LLVM IR, for both pointer dialects."""

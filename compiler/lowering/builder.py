@@ -1,0 +1,177 @@
+"""Emits LLVM IR for rows and functions: the only place that knows the two pointer dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from llvmlite import ir
+
+from .. import types
+from ..types import Type
+from .models import I8, I32, I64, SPACES, Layout, Value, memory_type, scalar_type
+
+
+class Dialect(Protocol):
+    """How a code generator wants the IR written (codegen.target.Dialect)."""
+
+    @property
+    def triple(self) -> str: ...
+    @property
+    def data_layout(self) -> str: ...
+    @property
+    def typed_pointers(self) -> bool: ...
+    @property
+    def nvvmir_version(self) -> tuple[int, ...] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What changes the code that lowering emits.
+
+    Attributes:
+        fma: allow a*b + c to be rounded once.
+        fastmath: allow approximate division and functions.
+        libdevice: call libdevice's functions; otherwise those of lang.libm are compiled in.
+    """
+
+    fma: bool = True
+    fastmath: bool = False
+    libdevice: bool = True
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    """One LLVM module under construction."""
+
+    dialect: Dialect
+    options: Options
+    llvm: ir.Module = field(default_factory=ir.Module)
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.llvm.triple = self.dialect.triple
+        self.llvm.data_layout = self.dialect.data_layout
+        self.layout = Layout(self.dialect.typed_pointers)
+        if self.dialect.nvvmir_version is not None:
+            numbers = [ir.Constant(I32, n) for n in self.dialect.nvvmir_version]
+            self.llvm.add_named_metadata("nvvmir.version", numbers)
+
+    def declare(self, name: str, returns: ir.Type, args: Sequence[ir.Type]) -> ir.Function:
+        """The declaration of an external function, once a name."""
+        found = self.llvm.globals.get(name)
+        if found is None:
+            found = ir.Function(self.llvm, ir.FunctionType(returns, list(args)), name)
+        return found
+
+    def variable(self, name: str, ty: ir.Type, space: str, align: int) -> ir.GlobalVariable:
+        """A new internal global variable in a memory space, not initialised."""
+        unique = self.llvm.get_unique_name(name)
+        variable = ir.GlobalVariable(self.llvm, ty, unique, SPACES[space])
+        variable.linkage = "internal"
+        variable.initializer = ir.Constant(ty, ir.Undefined)
+        variable.align = align
+        return variable
+
+
+class Builder:
+    """An llvmlite builder that knows our types, and the pointers of the module's dialect."""
+
+    def __init__(self, module: Module, llvm: ir.IRBuilder) -> None:
+        self.module = module
+        self.llvm = llvm
+        self.layout = module.layout
+        options = module.options
+        self.flags: tuple[str, ...] = ()
+        if options.fma:
+            self.flags = ("contract",)
+        self.division_flags = ("afn",) if options.fastmath else ()
+
+    # Constants and values
+
+    def constant(self, ty: types.Scalar, value: Any) -> Value:
+        """A scalar constant."""
+        return Value(ty, (ir.Constant(scalar_type(ty), value),))
+
+    def int64(self, value: int) -> ir.Constant:
+        """A 64-bit integer constant."""
+        return ir.Constant(I64, value)
+
+    def scalar(self, ty: types.Scalar, leaf: ir.Value) -> Value:
+        """A scalar value from its leaf."""
+        return Value(ty, (leaf,))
+
+    def items(self, value: Value) -> list[Value]:
+        """The items of a tuple or slice value."""
+        return self.layout.split(value.type, value.leaves)
+
+    def zero(self, ty: Type) -> Value:
+        """The value of *ty* whose leaves are all zero."""
+        leaves = self.layout.leaves(ty)
+        return Value(ty, tuple(ir.Constant(leaf, _zero(leaf)) for leaf in leaves))
+
+    # Calls
+
+    def intrinsic(
+        self, name: str, returns: ir.Type, args: Sequence[ir.Value], convergent: bool = False
+    ) -> ir.Value:
+        """Call an LLVM intrinsic or other external function, declaring it at first use."""
+        function = self.module.declare(name, returns, [a.type for a in args])
+        if convergent:
+            function.attributes.add("convergent")
+        return self.llvm.call(function, list(args))
+
+    # Pointers
+
+    def offset(self, pointer: ir.Value, element: ir.Type, index: ir.Value) -> ir.Value:
+        """The pointer *index* elements of LLVM type *element* further on."""
+        if not self.layout.typed_pointers:
+            return self.llvm.gep(pointer, [index], source_etype=element)
+        typed = self.llvm.bitcast(pointer, element.as_pointer(pointer.type.addrspace))
+        moved = self.llvm.gep(typed, [index])
+        return self.llvm.bitcast(moved, pointer.type)
+
+    def typed(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
+        """*pointer* as what an instruction on *element* takes in this dialect."""
+        if not self.layout.typed_pointers:
+            return pointer
+        return self.llvm.bitcast(pointer, element.as_pointer(pointer.type.addrspace))
+
+    def untyped(self, place: ir.Value) -> ir.Value:
+        """The address of a global variable or alloca, as a pointer value of the layout."""
+        if self.layout.typed_pointers:
+            return self.llvm.bitcast(place, I8.as_pointer(place.type.addrspace))
+        # llvmlite gives these the typed pointer, which LLVM no longer reads.
+        place.type = ir.PointerType(addrspace=place.type.addrspace)
+        return place
+
+    def load(self, pointer: ir.Value, ty: types.Scalar) -> Value:
+        """Read one element; a bool is true for any byte that is not zero."""
+        element = memory_type(ty)
+        place = self.typed(pointer, element)
+        leaf = self.llvm.load(place, typ=element, align=ty.dtype.itemsize)
+        if isinstance(ty, types.Boolean):
+            leaf = self.llvm.icmp_unsigned("!=", leaf, ir.Constant(I8, 0))
+        return Value(ty, (leaf,))
+
+    def store(self, pointer: ir.Value, value: Value) -> None:
+        """Write one element; a bool as the byte 0 or 1."""
+        ty = value.type
+        assert isinstance(ty, types.Scalar)
+        leaf = value.leaf
+        if isinstance(ty, types.Boolean):
+            leaf = self.llvm.zext(leaf, I8)
+        place = self.typed(pointer, memory_type(ty))
+        self.llvm.store(leaf, place, align=ty.dtype.itemsize)
+
+    def to_generic(self, pointer: ir.Value) -> ir.Value:
+        """A pointer into any space as a generic one."""
+        return self.llvm.addrspacecast(pointer, self.layout.pointer())
+
+
+def _zero(leaf: ir.Type) -> Any:
+    if isinstance(leaf, ir.PointerType):
+        return None
+    return 0 if isinstance(leaf, ir.IntType) else 0.0
+

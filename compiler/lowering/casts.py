@@ -1,0 +1,148 @@
+"""Converts a value from one type to another: the only place that does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from .. import types
+from ..errors import TypingError
+from ..types import Array, Boolean, Float, Integer, Literal, Scalar, Tuple, Type
+from .builder import Builder
+from .models import I64, Value, scalar_type
+
+
+def cast(b: Builder, value: Value, to: Type) -> Value:
+    """*value* as type *to*.
+
+    Raises:
+        TypingError: there is no such conversion, or a literal does not fit.
+    """
+    given = value.type
+    if given == to or isinstance(to, Literal):
+        return value
+    if isinstance(given, Literal):
+        return _literal(b, given.value, to)
+    if isinstance(given, Scalar) and isinstance(to, Scalar):
+        return Value(to, (_scalar(b, value.leaf, given, to),))
+    if isinstance(given, Tuple) and isinstance(to, Tuple):
+        items = zip(b.items(value), to.items, strict=True)
+        return Value(to, tuple(leaf for item, ty in items for leaf in cast(b, item, ty).leaves))
+    if isinstance(given, Array) and isinstance(to, Array):
+        return _array(b, value, given, to)
+    raise TypingError(f"{given} cannot be converted to {to}")
+
+
+def _literal(b: Builder, value: Any, to: Type) -> Value:
+    if isinstance(to, Scalar):
+        return Value(to, (constant(value, to),))
+    if isinstance(to, Tuple) and isinstance(value, tuple):
+        items = [cast(b, Value(Literal(v)), ty) for v, ty in zip(value, to.items, strict=True)]
+        return Value(to, tuple(leaf for item in items for leaf in item.leaves))
+    if value is None and to == types.none:
+        return Value(to)
+    raise TypingError(f"{value!r} cannot be converted to {to}")
+
+
+def constant(value: Any, to: Scalar) -> ir.Constant:
+    """A Python or NumPy number as a constant of type *to*."""
+    if not isinstance(value, int | float | np.generic):
+        raise TypingError(f"{value!r} cannot be converted to {to}")
+    if isinstance(to, Boolean):
+        return ir.Constant(scalar_type(to), int(bool(value)))
+    if isinstance(to, Integer):
+        return ir.Constant(scalar_type(to), _integer(value, to))
+    number = float(value)
+    if to.bits == 32:
+        with np.errstate(over="ignore"):
+            number = float(np.float32(value))
+    return ir.Constant(scalar_type(to), number)
+
+
+def _integer(value: Any, to: Integer) -> int:
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            raise TypingError(f"{value} cannot be converted to {to}")
+        value = math.trunc(value)
+    number = int(value)
+    low, high = -(2 ** (to.bits - 1)), 2**to.bits - 1
+    if to.signed and not to.weak:
+        high = 2**to.bits - 1  # Hexadecimal masks such as 0xFFFFFFFF are bit patterns.
+    elif to.weak:
+        high = 2 ** (to.bits - 1) - 1
+    if not low <= number <= high:
+        raise TypingError(f"the integer {number} does not fit in {to.bits} bits: {to}")
+    wrapped = number & (2**to.bits - 1)
+    return wrapped - 2**to.bits if to.signed and wrapped >> (to.bits - 1) else wrapped
+
+
+def _scalar(b: Builder, leaf: ir.Value, given: Scalar, to: Scalar) -> ir.Value:
+    target = scalar_type(to)
+    if isinstance(to, Boolean):
+        if isinstance(given, Float):
+            return b.llvm.fcmp_unordered("!=", leaf, ir.Constant(leaf.type, 0.0))
+        return b.llvm.icmp_unsigned("!=", leaf, ir.Constant(leaf.type, 0))
+    if isinstance(given, Float):
+        return _from_float(b, leaf, to, target)
+    signed = isinstance(given, Integer) and given.signed
+    if isinstance(to, Float):
+        convert = b.llvm.sitofp if signed else b.llvm.uitofp
+        return convert(leaf, target)
+    if to.bits < leaf.type.width:
+        return b.llvm.trunc(leaf, target)
+    if to.bits == leaf.type.width:
+        return leaf
+    extend = b.llvm.sext if signed else b.llvm.zext
+    return extend(leaf, target)
+
+
+def _from_float(b: Builder, leaf: ir.Value, to: Scalar, target: ir.Type) -> ir.Value:
+    if isinstance(to, Integer):
+        # Through 64 bits: a narrow integer then wraps, as NumPy's does.
+        wide = I64 if to.bits < 32 else target
+        convert = b.llvm.fptosi if to.signed or to.bits < 32 else b.llvm.fptoui
+        result = convert(leaf, wide)
+        return result if wide is target else b.llvm.trunc(result, target)
+    if target == leaf.type:
+        return leaf
+    resize = b.llvm.fpext if isinstance(target, ir.DoubleType) else b.llvm.fptrunc
+    return resize(leaf, target)
+
+
+def _array(b: Builder, value: Value, given: Array, to: Array) -> Value:
+    if (given.dtype, given.ndim) != (to.dtype, to.ndim) or to.layout not in (given.layout, "A"):
+        raise TypingError(f"{given} cannot be converted to {to}")
+    if to.space not in (given.space, "generic") or (given.readonly and not to.readonly):
+        raise TypingError(f"{given} cannot be converted to {to}")
+    pointer = value.leaves[0]
+    if given.space != to.space:
+        pointer = b.to_generic(pointer)
+    leaves = (pointer, *value.leaves[1:])
+    if given.layout != to.layout:
+        leaves = (pointer, *shape(value), *strides(b, value))
+    return Value(to, leaves)
+
+
+def shape(array: Value) -> tuple[ir.Value, ...]:
+    """The lengths of an array's dimensions."""
+    ty = array.type
+    assert isinstance(ty, Array)
+    return array.leaves[1 : 1 + ty.ndim]
+
+
+def strides(b: Builder, array: Value) -> tuple[ir.Value, ...]:
+    """The strides of an array in bytes; computed where its layout implies them."""
+    ty = array.type
+    assert isinstance(ty, Array)
+    if ty.layout == "A":
+        return array.leaves[1 + ty.ndim :]
+    step: ir.Value = b.int64(ty.dtype.dtype.itemsize)  # type: ignore[attr-defined]
+    found = []
+    lengths = shape(array)
+    for length in reversed(lengths) if ty.layout == "C" else lengths:
+        found.append(step)
+        step = b.llvm.mul(step, length, flags=("nsw",))
+    return tuple(reversed(found) if ty.layout == "C" else found)

@@ -1,0 +1,94 @@
+"""How a type is laid out: every value is a flat list of LLVM values, its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from .. import types
+from ..types import Type
+
+SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+F32, F64 = ir.FloatType(), ir.DoubleType()
+
+
+class Value(NamedTuple):
+    """A value of the user's program: its type, and its leaves in LLVM IR."""
+
+    type: Type
+    leaves: tuple[ir.Value, ...] = ()
+
+    @property
+    def leaf(self) -> ir.Value:
+        """The one leaf of a scalar."""
+        (leaf,) = self.leaves
+        return leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The leaves of each type, with the pointers of one IR dialect."""
+
+    typed_pointers: bool
+
+    def pointer(self, space: str = "generic") -> ir.Type:
+        """The pointer type of a memory space: i8* in the typed dialect, ptr in the opaque one."""
+        number = SPACES[space]
+        if self.typed_pointers:
+            return I8.as_pointer(number)
+        return ir.PointerType(addrspace=number)
+
+    def leaves(self, ty: Type) -> list[ir.Type]:
+        """The LLVM types that a value of type *ty* consists of."""
+        for cls in type(ty).__mro__:
+            if cls in MODELS:
+                return MODELS[cls](self, ty)
+        raise TypeError(f"{ty} has no data model")
+
+    def split(self, ty: Type, leaves: tuple[ir.Value, ...]) -> list[Value]:
+        """The items of a tuple or slice."""
+        values, start = [], 0
+        for item in ty.items:  # type: ignore[attr-defined]
+            end = start + len(self.leaves(item))
+            values.append(Value(item, tuple(leaves[start:end])))
+            start = end
+        return values
+
+
+def memory_type(ty: types.Scalar) -> ir.Type:
+    """The LLVM type that an array element of type *ty* has in memory."""
+    return I8 if isinstance(ty, types.Boolean) else scalar_type(ty)
+
+
+def scalar_type(ty: types.Scalar) -> ir.Type:
+    """The LLVM type of a scalar in a register."""
+    if isinstance(ty, types.Boolean):
+        return I1
+    if isinstance(ty, types.Integer):
+        return ir.IntType(ty.bits)
+    return F32 if ty.bits == 32 else F64
+
+
+def _array(layout: Layout, ty: types.Array) -> list[ir.Type]:
+    count = ty.ndim * (2 if ty.layout == "A" else 1)
+    return [layout.pointer(ty.space)] + [I64] * count
+
+
+def _items(layout: Layout, ty: types.Tuple | types.Slice) -> list[ir.Type]:
+    return [leaf for item in ty.items for leaf in layout.leaves(item)]
+
+
+# A data model: the layout and a type give the LLVM types of the leaves.
+MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
+    types.Scalar: lambda layout, ty: [scalar_type(ty)],
+    types.NoneType: lambda layout, ty: [],
+    types.Literal: lambda layout, ty: [],
+    types.BoundMethod: lambda layout, ty: layout.leaves(ty.owner),
+    types.Tuple: _items,
+    types.Slice: _items,
+    types.Array: _array,
+}

@@ -1,0 +1,290 @@
+"""The types of kernel values: scalars, weak Python numbers, literals, tuples and arrays.
+
+A *weak* type is that of a Python int or float (NEP 50): 64 bits wide, and giving way to
+the type of a NumPy scalar that it meets. A *Literal* is a value known while compiling.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+
+class Type:
+    """A type: immutable, hashable, equal by its key."""
+
+    __slots__ = ("_hash", "key", "name")
+
+    name: str
+    key: tuple[Any, ...]
+
+    def __init__(self, name: str, *key: Any) -> None:
+        self.name = name
+        self.key = (type(self).__name__, *key)
+        self._hash = hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Type) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __getitem__(self, index: Any) -> Array:
+        """The array type with this element type: ``float32[:]``, ``float32[:, ::1]``."""
+        return _array_of(self, index)
+
+    def __call__(self, *args: Any) -> Any:
+        """The signature with this return type: ``void(float32[:], int32)``; on numbers, a cast."""
+        if args and all(isinstance(a, Type) for a in args) or not args:
+            from .signature import Signature
+
+            return Signature(self, tuple(args))
+        if isinstance(self, Scalar) and len(args) == 1:
+            return self.dtype.type(args[0])
+        raise TypeError(f"{self}{args}: give types for a signature, or one number to convert")
+
+
+class NoneType(Type):
+    """The type of None, and of a function that returns nothing."""
+
+    __slots__ = ()
+
+
+class Scalar(Type):
+    """A number or bool that NumPy has a dtype for.
+
+    Attributes:
+        dtype: the NumPy dtype of the same size and meaning.
+        weak: True for Python's own int and float.
+    """
+
+    __slots__ = ("bits", "dtype", "weak")
+
+    def __init__(self, name: str, dtype: str, weak: bool = False) -> None:
+        super().__init__(name, name)
+        self.dtype = np.dtype(dtype)
+        self.bits = self.dtype.itemsize * 8
+        self.weak = weak
+
+
+class Boolean(Scalar):
+    """A truth value, one byte in memory."""
+
+    __slots__ = ()
+
+
+class Integer(Scalar):
+    """An integer of 8 to 64 bits."""
+
+    __slots__ = ("signed",)
+
+    def __init__(self, name: str, dtype: str, weak: bool = False) -> None:
+        super().__init__(name, dtype, weak)
+        self.signed = self.dtype.kind == "i"
+
+
+class Float(Scalar):
+    """An IEEE 754 binary floating-point number."""
+
+    __slots__ = ()
+
+
+class Literal(Type):
+    """A value known while compiling: a number, a string, None, a function, a module, a dtype."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"Literal({_short(value)})", _identity(value))
+        self.value = value
+
+
+class Tuple(Type):
+    """A tuple with the types of its items."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Type, ...]) -> None:
+        body = ", ".join(t.name for t in items) + ("," if len(items) == 1 else "")
+        super().__init__(f"({body})", items)
+        self.items = items
+
+
+class Slice(Type):
+    """A slice of run-time bounds; an absent bound is ``Literal(None)``."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Type, Type, Type]) -> None:
+        super().__init__("slice(" + ", ".join(t.name for t in items) + ")", items)
+        self.items = items
+
+
+class Array(Type):
+    """An n-dimensional array.
+
+    Attributes:
+        dtype: the type of an element.
+        ndim: the number of dimensions.
+        layout: 'C', 'F' (contiguous) or 'A' (any strides).
+        space: the memory it is known to lie in: generic, global, shared or local.
+        readonly: True if elements cannot be assigned.
+    """
+
+    __slots__ = ("dtype", "layout", "ndim", "readonly", "space")
+
+    def __init__(
+        self,
+        dtype: Type,
+        ndim: int,
+        layout: str = "A",
+        space: str = "generic",
+        readonly: bool = False,
+    ) -> None:
+        if layout not in ("C", "F", "A"):
+            raise ValueError(f"array layout {layout!r}: give 'C', 'F' or 'A'")
+        dims = [":"] * ndim
+        if ndim and layout == "C":
+            dims[-1] = "::1"
+        elif ndim and layout == "F":
+            dims[0] = "::1"
+        name = f"{dtype.name}[{', '.join(dims)}]"
+        name += "" if space == "generic" else f"@{space}"
+        super().__init__(name + (" readonly" if readonly else ""), dtype, ndim, layout, space, readonly)
+        self.dtype, self.ndim, self.layout = dtype, ndim, layout
+        self.space, self.readonly = space, readonly
+
+    def copy(self, **changes: Any) -> Array:
+        """This type with some attributes changed."""
+        names = ("dtype", "ndim", "layout", "space", "readonly")
+        return Array(**{name: changes.get(name, getattr(self, name)) for name in names})
+
+
+class BoundMethod(Type):
+    """A method looked up on a value, not yet called."""
+
+    __slots__ = ("method", "owner")
+
+    def __init__(self, owner: Type, method: str) -> None:
+        super().__init__(f"{owner.name}.{method}", owner, method)
+        self.owner, self.method = owner, method
+
+
+none = NoneType("none")
+void = none
+boolean = Boolean("boolean", "?")
+int8 = Integer("int8", "i1")
+int16 = Integer("int16", "i2")
+int32 = Integer("int32", "i4")
+int64 = Integer("int64", "i8")
+uint8 = Integer("uint8", "u1")
+uint16 = Integer("uint16", "u2")
+uint32 = Integer("uint32", "u4")
+uint64 = Integer("uint64", "u8")
+float32 = Float("float32", "f4")
+float64 = Float("float64", "f8")
+py_int = Integer("int", "i8", weak=True)
+py_float = Float("float", "f8", weak=True)
+
+intp = int64
+uintp = uint64
+bool_ = boolean
+SCALARS: tuple[Scalar, ...] = (
+    boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64,
+)  # fmt: skip
+_BY_DTYPE = {t.dtype: t for t in SCALARS}
+
+
+def from_dtype(dtype: Any) -> Scalar:
+    """The scalar type of a NumPy dtype, a NumPy scalar class, a type of ours, or a name.
+
+    Raises:
+        TypeError: there is no kernel type for it.
+    """
+    if isinstance(dtype, Scalar):
+        return dtype
+    try:
+        found = _BY_DTYPE.get(np.dtype(dtype))
+    except TypeError:
+        found = None
+    if found is None:
+        names = ", ".join(t.name for t in SCALARS)
+        raise TypeError(f"{dtype!r} is no element type of a kernel array: use one of {names}")
+    return found
+
+
+def typeof_constant(value: Any) -> Type:
+    """The run-time type of a compile-time *value*; Literal where it has none of its own."""
+    if isinstance(value, bool | np.bool_):
+        return boolean
+    if isinstance(value, np.generic) and value.dtype in _BY_DTYPE:
+        return _BY_DTYPE[value.dtype]
+    if isinstance(value, int):
+        return py_int
+    if isinstance(value, float):
+        return py_float
+    if isinstance(value, tuple):
+        return Tuple(tuple(Literal(item) for item in value))
+    if value is None:
+        return none
+    return Literal(value)
+
+
+def widen(ty: Type) -> Type:
+    """The type without the knowledge of a number's value; other literals stay."""
+    if isinstance(ty, Literal):
+        if isinstance(ty.value, tuple):
+            return Tuple(tuple(widen(Literal(item)) for item in ty.value))
+        return ty if ty.value is None else typeof_constant(ty.value)
+    if isinstance(ty, Tuple):
+        return Tuple(tuple(widen(item) for item in ty.items))
+    return ty
+
+
+def number(ty: Type) -> Scalar | None:
+    """The scalar type of *ty*, if it is a number or bool (literal or not)."""
+    wide = widen(ty)
+    return wide if isinstance(wide, Scalar) else None
+
+
+def _array_of(dtype: Type, index: Any) -> Array:
+    """float32[:], float32[:, ::1], float32[::1, :], float32[...] is refused."""
+    dims = index if isinstance(index, tuple) else (index,)
+    for dim in dims:
+        if not isinstance(dim, slice) or dim.start is not None or dim.stop is not None:
+            raise TypeError(f"{dtype}{list(dims)}: write one ':' a dimension, '::1' if contiguous")
+    unit = [i for i, dim in enumerate(dims) if dim.step == 1]
+    if any(dim.step not in (None, 1) for dim in dims) or len(unit) > 1:
+        raise TypeError(f"{dtype}[...]: only one dimension, the first or the last, can be '::1'")
+    layout = "A"
+    if unit == [len(dims) - 1]:
+        layout = "C"
+    elif unit == [0]:
+        layout = "F"
+    elif unit:
+        raise TypeError(f"{dtype}[...]: '::1' can only be the first or the last dimension")
+    return Array(dtype, len(dims), layout)
+
+
+def _identity(value: Any) -> tuple[Any, ...]:
+    """A hashable key that tells literals apart as kernels see them: 1, 1.0, True and -0.0 differ."""
+    if isinstance(value, float):
+        return ("float", struct.pack("<d", value))
+    if isinstance(value, np.generic):
+        return (value.dtype.str, value.tobytes())
+    if isinstance(value, bool | int | str | bytes) or value is None:
+        return (type(value).__name__, value)
+    if isinstance(value, tuple):
+        return ("tuple", *(_identity(item) for item in value))
+    return (type(value).__name__, id(value))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool | int | float | str | bytes | tuple | np.generic) or value is None:
+        return repr(value)
+    return getattr(value, "__name__", None) or type(value).__name__

@@ -1,0 +1,1 @@
+"""Which callables, operators and attributes exist, and the types that they give."""
