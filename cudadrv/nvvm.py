@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from cudadrv import config
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -244,12 +246,14 @@ class Program:
         """
         self._add("nvvmAddModuleToProgram", ir, name)
 
-    def lazy_add_module(self, ir: str | bytes, name: str = "module") -> None:
-        """Add a library, of which only what other modules use is linked.
+    def lazy_add_module(self, bitcode: bytes, name: str = "module") -> None:
+        """Add a library in bitcode, of which only what other modules use is linked.
 
         C: nvvmLazyAddModuleToProgram
         """
-        self._add("nvvmLazyAddModuleToProgram", ir, name)
+        if not bitcode.startswith(b"BC"):
+            raise ValueError(f"{name}: only bitcode can be added lazily; use add_module for text")
+        self._add("nvvmLazyAddModuleToProgram", bitcode, name)
 
     def verify(self, options: Sequence[str] = ()) -> None:
         """Check the modules.
@@ -369,7 +373,7 @@ def candidates(tried: list[str] | None = None) -> Iterator[str]:
         tried: gets the places without one.
     """
     tried = [] if tried is None else tried
-    if override := os.environ.get("CUDADRV_NVVM"):
+    if override := config.nvvm():
         yield override
         return
     for root in roots():
@@ -386,7 +390,7 @@ def libdevice(nvvm: Nvvm | None = None) -> Path:
     Raises:
         NvvmNotFound: with every place tried.
     """
-    if override := os.environ.get("CUDADRV_LIBDEVICE"):
+    if override := config.libdevice():
         places = [Path(override)]
     else:
         own = [Path(nvvm.path).parents[n] for n in range(3)] if nvvm and "/" in nvvm.path else []
