@@ -1,0 +1,214 @@
+"""What one kernel reaches: functions, shared variables, and whether threads wait or end inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .errors import PtxError, unsupported
+from .isa import find
+from .syntax import (
+    Address,
+    Block,
+    Function,
+    Group,
+    Instruction,
+    Module,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    Variable,
+    Vector,
+)
+from .types import TYPES
+
+# External functions that the emulator provides.
+PROVIDED = {"vprintf", "malloc", "free", "__assertfail"}
+
+
+def names_in(operand: Operand) -> Iterator[str]:
+    """Every name an operand mentions."""
+    if isinstance(operand, Name):
+        yield operand.text
+    elif isinstance(operand, Negated):
+        yield operand.name.text
+    elif isinstance(operand, Address):
+        yield from names_in(operand.base)
+        for more in operand.more:
+            yield from names_in(more)
+    elif isinstance(operand, (Vector, Group)):
+        for item in operand.items:
+            yield from names_in(item)
+    elif isinstance(operand, Pair):
+        yield from names_in(operand.first)
+        yield from names_in(operand.second)
+
+
+def blocks(block: Block) -> Iterator[Block]:
+    """A block and all blocks inside it."""
+    yield block
+    for item in block.items:
+        if isinstance(item, Block):
+            yield from blocks(item)
+
+
+def instructions(block: Block) -> Iterator[Instruction]:
+    """All instructions of a block, in order."""
+    for item in block.items:
+        if isinstance(item, Instruction):
+            yield item
+        elif isinstance(item, Block):
+            yield from instructions(item)
+
+
+def callee(call: Instruction) -> str:
+    """The name a call instruction calls: a function's, or a register's."""
+    for operand in call.operands:
+        if isinstance(operand, Name):
+            return operand.text
+    raise PtxError("call without a function", call.line)
+
+
+def byte_size(variable: Variable) -> int:
+    """Bytes a variable occupies."""
+    count = 1 if variable.count is None else variable.count
+    return TYPES[variable.type].bytes * variable.vector * count
+
+
+def alignment(variable: Variable) -> int:
+    """Bytes a variable is aligned to."""
+    return variable.align or TYPES[variable.type].bytes * variable.vector
+
+
+def param_layout(params: list[Variable]) -> list[tuple[int, int]]:
+    """(offset, size) of each parameter in the memory they share."""
+    found, at = [], 0
+    for param in params:
+        at = -(-at // alignment(param)) * alignment(param)
+        found.append((at, byte_size(param)))
+        at += byte_size(param)
+    return found
+
+
+class Plan:
+    """What compiling *entry* needs to know beforehand.
+
+    Attributes:
+        functions: the functions it may call, by name.
+        suspends, exits: names of those in which a thread may wait or end.
+        recursive: names of those that may call themselves.
+        shared: offset of each shared variable; shared_bytes: their size without dynamic ones.
+        has_local: some function has local variables, so generic pointers may point to them.
+        addressed: functions whose address is taken, in order.
+    """
+
+    def __init__(self, module: Module, entry: Function) -> None:
+        self.module = module
+        self.entry = entry
+        self.functions: dict[str, Function] = {}
+        self.calls: dict[str, set[str]] = {}
+        self.suspends: set[str] = set()
+        self.exits: set[str] = set()
+        self.shared: dict[int, int] = {}
+        self.shared_bytes = 0
+        self.has_local = False
+        self.addressed = list(address_taken(module))
+        self._extern: list[Variable] = []
+        self._visit(entry)
+        for variable in self._extern:
+            self.shared_bytes = -(-self.shared_bytes // alignment(variable)) * alignment(variable)
+        for variable in self._extern:
+            self.shared[id(variable)] = self.shared_bytes
+        self._spread(self.suspends)
+        self._spread(self.exits)
+        self.recursive = {name for name in self.calls if name in self._reached(name)}
+        stuck = self.suspends & self.recursive
+        if stuck:
+            raise unsupported(f"recursive function {min(stuck)} with a barrier or warp operation")
+
+    def _visit(self, function: Function) -> None:
+        assert function.body is not None
+        self.functions[function.name] = function
+        calls = self.calls.setdefault(function.name, set())
+        for block in blocks(function.body):
+            for variable in block.variables:
+                self._variable(variable)
+        for instruction in instructions(function.body):
+            row, _ = find(instruction)
+            if row.suspends:
+                self.suspends.add(function.name)
+            if row.exits:
+                self.exits.add(function.name)
+            for operand in instruction.operands:
+                for name in names_in(operand):
+                    if name in self.module.variables:
+                        self._variable(self.module.variables[name])
+            if instruction.opcode == "call":
+                calls.update(self._callees(instruction))
+        for name in sorted(calls):
+            if name not in self.functions:
+                self._visit(self.module.functions[name])
+
+    def _variable(self, variable: Variable) -> None:
+        if variable.space == "local":
+            self.has_local = True
+        if variable.space != "shared" or id(variable) in self.shared:
+            return
+        if variable.linkage == "extern" or variable.count == 0:
+            if variable not in self._extern:
+                self._extern.append(variable)
+            return
+        align = alignment(variable)
+        at = -(-self.shared_bytes // align) * align
+        self.shared[id(variable)] = at
+        self.shared_bytes = at + byte_size(variable)
+
+    def _callees(self, call: Instruction) -> list[str]:
+        name = self.module.aliases.get(callee(call), callee(call))
+        function = self.module.functions.get(name)
+        if function is None:
+            return [f for f in self.addressed if self.module.functions[f].body]
+        if function.body:
+            return [name]
+        if name in PROVIDED:
+            return []
+        raise PtxError(f"function {name} is declared but not defined", call.line)
+
+    def _spread(self, names: set[str]) -> None:
+        """Add to *names* every function that calls one of them."""
+        grown = True
+        while grown:
+            more = {f for f, calls in self.calls.items() if calls & names} - names
+            names |= more
+            grown = bool(more)
+
+    def _reached(self, name: str) -> set[str]:
+        seen: set[str] = set()
+        todo = list(self.calls[name])
+        while todo:
+            function = todo.pop()
+            if function not in seen:
+                seen.add(function)
+                todo += self.calls[function]
+        return seen
+
+
+def address_taken(module: Module) -> dict[str, int]:
+    """Functions that are used as values, each with the number that stands for its address."""
+    found: dict[str, int] = {}
+
+    def note(name: str) -> None:
+        name = module.aliases.get(name, name)
+        if name in module.functions and not module.functions[name].is_entry:
+            found.setdefault(name, len(found) + 1)
+
+    for variable in module.variables.values():
+        for value in variable.init:
+            note(getattr(value, "name", ""))
+    for function in module.functions.values():
+        for instruction in instructions(function.body) if function.body else ():
+            if instruction.opcode != "call":
+                for operand in instruction.operands:
+                    for name in names_in(operand):
+                        note(name)
+    return found

@@ -1,0 +1,186 @@
+"""Moves and conversions between types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import unsupported
+from ..syntax import Operand
+from ..types import TYPES, Type
+from .floats import directed, finish, flush
+from .table import Op, instruction
+
+if TYPE_CHECKING:
+    from ..frame import Frame
+
+SCALARS = "u8 u16 u32 u64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64"
+ROUNDINGS = "rn rz rm rp rni rzi rmi rpi rna"
+_WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+
+
+@instruction("mov", "t = t", f"{SCALARS} b128 pred f16x2 bf16x2")
+def mov(frame: Frame, op: Op, value: str) -> str:
+    return value
+
+
+@instruction("cvt", "x = x x?", f"{SCALARS} f16x2 bf16x2", f"{ROUNDINGS} ftz sat relu satfinite")
+def cvt(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand | None = None) -> None:
+    """`cvt.rounding.ftz.sat.to.from d, a;` and `cvt.rn.f16x2.f32 d, high, low;`"""
+    target, source = op.types[0], op.types[-1]
+    value = frame.read(a, source)
+    if b is not None:
+        value = _packed(frame, op, target, value, frame.read(b, source))
+    else:
+        value = convert(frame, op, source, target, value)
+    frame.write(dest, target, value)
+
+
+def _packed(frame: Frame, op: Op, target: Type, high: str, low: str) -> str:
+    element, single = TYPES[target.name[:-2]], TYPES["f32"]
+    value = "poison"
+    for i, part in enumerate((low, high)):
+        half = to_float(frame, op, single, element, part)
+        value = frame.op(f"insertelement {target.llvm} {value}, {element.llvm} {half}, i32 {i}")
+    return _saturated(frame, op, target, value)
+
+
+def convert(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    if source.is_float and op.has("ftz"):
+        value = flush(frame, source, value)
+    if source.is_float and target.is_float:
+        value = to_float(frame, op, source, target, value)
+        return _saturated(frame, op, target, value)
+    if source.is_float:
+        return float_to_integer(frame, op, source, target, value)
+    if target.is_float:
+        return integer_to_float(frame, op, source, target, value)
+    if op.has("sat"):
+        value = clamp(frame, source, target, value)
+    return frame.resize(value, source.bits, target.bits, source.signed)
+
+
+def _saturated(frame: Frame, op: Op, target: Type, value: str) -> str:
+    op.types.append(target)
+    value = finish(frame, op, value)
+    op.types.pop()
+    return value
+
+
+def to_float(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    """Between floating point types; to the same type with rni etc.: to a whole number."""
+    kind = source.llvm
+    whole = op.one_of("rni rzi rmi rpi")
+    if whole:
+        name = f"llvm.{_WHOLE[whole]}.{source.suffix}"
+        value = frame.call(name, kind, f"{kind} {value}")
+    if source.bits == target.bits:
+        if source.name != target.name:
+            wide = frame.op(f"fpext {kind} {value} to float")
+            return narrow(frame, op, TYPES["f32"], target, wide)
+        return value
+    if source.bits < target.bits:
+        return frame.op(f"fpext {kind} {value} to {target.llvm}")
+    return narrow(frame, op, source, target, value)
+
+
+def narrow(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    mode = op.one_of("rz rm rp")
+    if target.bits == 32:
+        if mode:
+            return directed_cast(frame, "fptrunc", source, target, mode, value)
+        return frame.op(f"fptrunc {source.llvm} {value} to {target.llvm}")
+    if mode:
+        raise unsupported(f"{op.raw.name!r}: rounding .{mode} to 16 bits", op.raw.line)
+    if source.bits == 64:
+        value = to_odd(frame, value)
+    return frame.op(f"fptrunc float {value} to {target.llvm}")
+
+
+def to_odd(frame: Frame, value: str) -> str:
+    """A double as a float that rounds on to 16 bits as the double would (round to odd)."""
+    near = directed_cast(frame, "fptrunc", TYPES["f64"], TYPES["f32"], "rz", value)
+    back = frame.op(f"fpext float {near} to double")
+    inexact = frame.op(f"fcmp one double {back}, {value}")
+    bits = frame.op(f"bitcast float {near} to i32")
+    bits = frame.op(f"or i32 {bits}, {frame.op(f'zext i1 {inexact} to i32')}")
+    return frame.op(f"bitcast i32 {bits} to float")
+
+
+def directed_cast(
+    frame: Frame, name: str, source: Type, target: Type, mode: str, value: str
+) -> str:
+    return directed(frame, name, target, mode, value, source=source)
+
+
+def float_to_integer(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    """Out of range: the nearest; NaN: 0, or only the top bit where 64 bits are involved."""
+    if source.bits == 16:
+        value = frame.op(f"fpext {source.llvm} {value} to float")
+        source = TYPES["f32"]
+    kind = source.llvm
+    mode = op.one_of("rni rzi rmi rpi", "rzi")
+    if mode != "rzi":
+        value = frame.call(f"llvm.{_WHOLE[mode]}.{source.suffix}", kind, f"{kind} {value}")
+    sign = "s" if target.signed else "u"
+    name = f"llvm.fpto{sign}i.sat.{target.llvm}.{source.suffix}"
+    result = frame.call(name, target.llvm, f"{kind} {value}")
+    if source.bits < 64 and target.bits < 64:
+        return result
+    nan = frame.op(f"fcmp uno {kind} {value}, {value}")
+    return frame.select(nan, target.llvm, str(1 << (target.bits - 1)), result)
+
+
+def integer_to_float(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    how = "sitofp" if source.signed else "uitofp"
+    mode = op.one_of("rz rm rp")
+    if target.bits == 16:
+        # Exact in double up to 53 bits, and far beyond the range of f16 above that.
+        wide = frame.op(f"{how} {source.llvm} {value} to double")
+        return narrow(frame, op, TYPES["f64"], target, wide)
+    if mode:
+        value = directed_cast(frame, how, source, target, mode, value)
+    else:
+        value = frame.op(f"{how} {source.llvm} {value} to {target.llvm}")
+    return _saturated(frame, op, target, value)
+
+
+def clamp(frame: Frame, source: Type, target: Type, value: str) -> str:
+    """An integer moved into the range of *target*, still in the type *source*."""
+    top = (1 << (target.bits - target.signed)) - 1
+    low = -(1 << (target.bits - 1)) if target.signed else 0
+    bits, kind = source.bits, source.llvm
+    source_top = (1 << (bits - source.signed)) - 1
+    sign = "s" if source.signed else "u"
+    if top < source_top:
+        value = frame.call(f"llvm.{sign}min.{kind}", kind, f"{kind} {value}", f"{kind} {top}")
+    if source.signed and low > -(1 << (bits - 1)):
+        value = frame.call(f"llvm.smax.{kind}", kind, f"{kind} {value}", f"{kind} {low}")
+    return value
+
+
+@instruction("cvta", "t = t", "u32 u64", "global shared shared::cta local const param")
+@instruction("cvta.to", "t = t", "u32 u64", "global shared shared::cta local const param")
+def cvta(frame: Frame, op: Op, address: str) -> str:
+    """Only shared addresses differ from generic ones: they are offsets into the block's."""
+    if not op.has("shared") and not op.has("shared::cta"):
+        return address
+    base = frame.op("ptrtoint ptr %shared to i64")
+    how = "sub" if op.raw.modifiers[0] == "to" else "add"
+    bits = op.type.bits
+    wide = frame.resize(address, bits, 64)
+    return frame.resize(frame.op(f"{how} i64 {wide}, {base}"), 64, bits)
+
+
+@instruction("isspacep", "pred = u64", "", "global shared shared::cta local const param")
+def isspacep(frame: Frame, op: Op, address: str) -> str:
+    """Shared and local are ranges of host memory; everything else is global."""
+    shared = _within(frame, address, "ptr %shared", frame.launch("shared_bytes"))
+    if op.has("global"):
+        return frame.op(f"xor i1 {shared}, true")
+    return shared if op.has("shared") or op.has("shared::cta") else "false"
+
+
+def _within(frame: Frame, address: str, base: str, size: str) -> str:
+    start = frame.op(f"ptrtoint {base} to i64")
+    offset = frame.op(f"sub i64 {address}, {start}")
+    return frame.icmp("ult", "i64", offset, frame.op(f"zext i32 {size} to i64"))

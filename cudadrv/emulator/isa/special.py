@@ -1,0 +1,78 @@
+"""Special registers: %tid, %laneid, %clock64, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..frame import Frame
+
+
+def _lane(frame: Frame) -> str:
+    return frame.op("and i32 %thread, 31")
+
+
+def _lane_mask(build: Callable[[Frame, str], str]) -> Callable[[Frame], str]:
+    return lambda frame: build(frame, frame.op(f"shl i32 1, {_lane(frame)}"))
+
+
+def _total_smem(frame: Frame) -> str:
+    return frame.launch("shared_bytes")
+
+
+def _clock(frame: Frame) -> str:
+    return frame.call("llvm.readcyclecounter", "i64")
+
+
+def _nanoseconds(frame: Frame) -> str:
+    return frame.call("emulator.nanoseconds", "i64")
+
+
+# Name: (how to compute it, its bits).
+REGISTERS: dict[str, tuple[Callable[[Frame], str], int]] = {
+    "%laneid": (_lane, 32),
+    "%warpid": (lambda f: f.op("lshr i32 %thread, 5"), 32),
+    "%lanemask_eq": (_lane_mask(lambda f, bit: bit), 32),
+    "%lanemask_lt": (_lane_mask(lambda f, bit: f.op(f"sub i32 {bit}, 1")), 32),
+    "%lanemask_ge": (_lane_mask(lambda f, bit: f.op(f"sub i32 0, {bit}")), 32),
+    "%lanemask_gt": (
+        _lane_mask(lambda f, bit: f.op(f"sub i32 {f.op(f'sub i32 0, {bit}')}, {bit}")),
+        32,
+    ),
+    "%lanemask_le": (
+        _lane_mask(lambda f, bit: f.op(f"or i32 {bit}, {f.op(f'sub i32 {bit}, 1')}")),
+        32,
+    ),
+    "%clock": (lambda f: f.op(f"trunc i64 {_clock(f)} to i32"), 32),
+    "%clock_hi": (lambda f: f.op(f"trunc i64 {f.op(f'lshr i64 {_clock(f)}, 32')} to i32"), 32),
+    "%clock64": (_clock, 64),
+    "%globaltimer": (_nanoseconds, 64),
+    "%globaltimer_lo": (lambda f: f.op(f"trunc i64 {_nanoseconds(f)} to i32"), 32),
+    "%dynamic_smem_size": (lambda f: f.launch("dynamic_bytes"), 32),
+    "%total_smem_size": (_total_smem, 32),
+    "%aggr_smem_size": (_total_smem, 32),
+    "%gridid": (lambda f: f.launch("grid_id"), 64),
+    "%smid": (lambda f: "0", 32),
+    "%nsmid": (lambda f: "1", 32),
+    "%nwarpid": (lambda f: "32", 32),
+    "WARP_SZ": (lambda f: "32", 32),
+}
+for _axis in "xyz":
+    REGISTERS[f"%tid.{_axis}"] = (lambda f, a=_axis: f"%tid.{a}", 32)  # type: ignore[misc]
+    REGISTERS[f"%ctaid.{_axis}"] = (lambda f, a=_axis: f"%ctaid.{a}", 32)  # type: ignore[misc]
+    REGISTERS[f"%ntid.{_axis}"] = (lambda f, a=_axis: f.launch(f"block_{a}"), 32)  # type: ignore[misc]
+    REGISTERS[f"%nctaid.{_axis}"] = (lambda f, a=_axis: f.launch(f"grid_{a}"), 32)  # type: ignore[misc]
+    # Without clusters every block is a cluster of its own.
+    REGISTERS[f"%clusterid.{_axis}"] = (lambda f, a=_axis: f"%ctaid.{a}", 32)  # type: ignore[misc]
+    REGISTERS[f"%nclusterid.{_axis}"] = (lambda f, a=_axis: f.launch(f"grid_{a}"), 32)  # type: ignore[misc]
+    REGISTERS[f"%cluster_ctaid.{_axis}"] = (lambda f: "0", 32)
+    REGISTERS[f"%cluster_nctaid.{_axis}"] = (lambda f: "1", 32)
+REGISTERS["%cluster_ctarank"] = (lambda f: "0", 32)
+REGISTERS["%cluster_nctarank"] = (lambda f: "1", 32)
+
+
+def special_register(frame: Frame, name: str) -> tuple[str, int] | None:
+    """(value, bits) of the special register *name*; None if it is not one."""
+    found = REGISTERS.get(name)
+    return None if found is None else (found[0](frame), found[1])

@@ -1,0 +1,156 @@
+"""The instruction table: what each PTX instruction is called, takes, and becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import unsupported
+from ..syntax import Instruction, Operand
+from ..types import TYPES, Type
+
+if TYPE_CHECKING:
+    from ..frame import Frame
+
+Emit = Callable[..., "str | None"]
+F = TypeVar("F", bound=Emit)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An instruction family.
+
+    Attributes:
+        dest: code of the destination, "" if there is none.
+        sources: a code per source; optional ones end in "?".
+        types: the type modifiers it may have; empty for none.
+        flags: the other modifiers it may have.
+        emit: writes the LLVM IR: emit(frame, op, *sources) gives the value for the destination.
+        suspends: the thread may have to wait for others there.
+        exits: the thread may end there.
+
+    The codes: t the instruction's type, T its first type where it has two, w twice as wide as t,
+    b the bits of t, x the operand as it stands, otherwise the name of a PTX type.
+    """
+
+    name: str
+    dest: str
+    sources: tuple[str, ...]
+    types: frozenset[str]
+    flags: frozenset[str]
+    emit: Emit
+    suspends: bool = False
+    exits: bool = False
+
+
+TABLE: dict[str, list[Row]] = {}
+
+
+def instruction(
+    names: str, signature: str, types: str = "", flags: str = "", **kind: bool
+) -> Callable[[F], F]:
+    """Add the rows *names* to the table: `@instruction("shl", "t = t u32", "b16 b32 b64")`.
+
+    A name may have modifiers of its own ("mul.wide"); the longest that fits is taken. Of rows of
+    the same name, the one whose types fit.
+    """
+    dest, _, sources = signature.rpartition("=")
+
+    def add(emit: F) -> F:
+        for name in names.split():
+            wanted = (frozenset(types.split()), frozenset(flags.split()))
+            row = Row(name, dest.strip(), tuple(sources.split()), *wanted, emit, **kind)
+            TABLE.setdefault(name, []).append(row)
+        return emit
+
+    return add
+
+
+def find(raw: Instruction) -> tuple[Row, tuple[str, ...]]:
+    """The row of an instruction and the modifiers that the row's name leaves over.
+
+    Raises:
+        PtxError: there is none.
+    """
+    parts = (raw.opcode, *raw.modifiers)
+    for length in range(len(parts), 0, -1):
+        rows = TABLE.get(".".join(parts[:length]), ())
+        rest = parts[length:]
+        for row in rows:
+            if row is rows[-1] or all(m in row.types for m in rest if m in TYPES):
+                return row, rest
+    raise unsupported(f"instruction {raw.name!r} is unknown", raw.line)
+
+
+class Op:
+    """An instruction met in a program, with its row, types and flags sorted out."""
+
+    def __init__(self, raw: Instruction) -> None:
+        self.raw = raw
+        self.row, modifiers = find(raw)
+        row = self.row
+        self.types: list[Type] = []
+        self.flags: set[str] = set()
+        for modifier in modifiers:
+            self._modifier(modifier)
+        if row.types and not self.types:
+            raise unsupported(f"{raw.name!r} has no type", raw.line)
+
+    def _modifier(self, modifier: str) -> None:
+        if modifier in self.row.types:
+            self.types.append(TYPES[modifier])
+        elif modifier in self.row.flags:
+            self.flags.add(modifier)
+        else:
+            what = "type" if modifier in TYPES else "modifier"
+            raise unsupported(f"{what} .{modifier} of {self.raw.name!r}", self.raw.line)
+
+    @property
+    def type(self) -> Type:
+        return self.types[-1]
+
+    def has(self, flag: str) -> bool:
+        return flag in self.flags
+
+    def one_of(self, names: str, default: str = "") -> str:
+        """The flag of *names* that it has."""
+        for name in names.split():
+            if name in self.flags:
+                return name
+        return default
+
+    def resolve(self, code: str) -> Type:
+        """The type that an operand code of the row stands for."""
+        if code == "t":
+            return self.types[-1]
+        if code == "T":
+            return self.types[0]
+        if code == "w":
+            kind = self.type.kind
+            return TYPES[f"{kind}{self.type.bits * 2}"]
+        if code == "b":
+            return TYPES[f"b{self.type.bits}"]
+        return TYPES[code]
+
+    def emit(self, frame: Frame) -> None:
+        """Write the instruction into *frame*."""
+        row, operands = self.row, list(self.raw.operands)
+        dest: Operand | None = None
+        if row.dest:
+            if not operands:
+                raise unsupported(f"{self.raw.name!r} without operands", self.raw.line)
+            dest = operands.pop(0)
+        least = sum(not code.endswith("?") for code in row.sources)
+        if not least <= len(operands) <= len(row.sources):
+            raise unsupported(f"{self.raw.name!r} with {len(operands)} sources", self.raw.line)
+        values = []
+        for code, operand in zip(row.sources, operands):
+            code = code.rstrip("?")
+            values.append(operand if code == "x" else frame.read(operand, self.resolve(code)))
+        if row.dest == "x":
+            row.emit(frame, self, dest, *values)
+            return
+        result = row.emit(frame, self, *values)
+        if dest is not None and result is not None:
+            frame.write(dest, self.resolve(row.dest), result)

@@ -1,0 +1,68 @@
+"""LLVM IR text into native code, by llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_lock = threading.Lock()
+_MATH_LIBRARY = "libm.so.6"
+
+
+@functools.cache
+def initialize() -> None:
+    """Prepare LLVM for this process: the native target and the C math library's functions."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if not llvm.address_of_symbol("exp2f"):
+        llvm.load_library_permanently(_MATH_LIBRARY)
+
+
+def target_machine() -> Any:
+    """The host CPU with all its features; an execution engine takes it over."""
+    initialize()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+
+
+def optimize(text: str, machine: Any) -> Any:
+    """The module of the IR *text*, verified and optimised for *machine*."""
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    options.loop_interleaving = True
+    options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+class Code:
+    """Native code of one module; *run* takes the address of a launch record."""
+
+    def __init__(self, text: str) -> None:
+        with _lock:
+            machine = target_machine()
+            self.engine = llvm.create_mcjit_compiler(optimize(text, machine), machine)
+            self.engine.finalize_object()
+            self.address = self.engine.get_function_address("run")
+        self.run: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+
+def define(name: str, address: int) -> None:
+    """Make generated code that calls *name* reach the function at *address*."""
+    initialize()
+    llvm.add_symbol(name, address)

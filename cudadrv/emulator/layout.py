@@ -1,0 +1,71 @@
+"""The records that Python and generated code share, each field written once."""
+
+from __future__ import annotations
+
+import ctypes
+
+_CTYPES = {
+    "ptr": ctypes.c_void_p, "i64": ctypes.c_uint64, "i32": ctypes.c_uint32, "i8": ctypes.c_uint8,
+}  # fmt: skip
+
+
+class Record:
+    """A struct: `%name = type { ... }` in LLVM, a ctypes.Structure in Python."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, str], ...]) -> None:
+        self.name = name
+        self.types = dict(fields)
+        self.index = {field: i for i, (field, _) in enumerate(fields)}
+        members = []
+        for field, kind in fields:
+            count, _, element = kind.strip("[]").rpartition(" x ")
+            ctype = _CTYPES[element]
+            members.append((field, ctype * int(count) if count else ctype))
+        self.ctype = type(name, (ctypes.Structure,), {"_fields_": members})
+
+    @property
+    def llvm(self) -> str:
+        return f"%{self.name} = type {{ {', '.join(self.types.values())} }}"
+
+    def address(self, base: str, field: str) -> str:
+        """The operand of the instruction that computes the address of *field*."""
+        return f"getelementptr inbounds %{self.name}, ptr {base}, i32 0, i32 {self.index[field]}"
+
+
+# One launch. *next* is the next block to run, shared by all workers; blocks from *limit* on wait.
+# *error* is a CUresult; the block and thread that set it stand beside it.
+LAUNCH = Record(
+    "launch",
+    (
+        ("params", "ptr"), ("memory", "ptr"), ("next", "i64"), ("limit", "i64"), ("chunk", "i64"),
+        ("grid_x", "i32"), ("grid_y", "i32"), ("grid_z", "i32"),
+        ("block_x", "i32"), ("block_y", "i32"), ("block_z", "i32"),
+        ("shared_bytes", "i32"), ("dynamic_bytes", "i32"), ("error", "i32"),
+        ("error_block", "[3 x i32]"), ("error_thread", "[3 x i32]"), ("grid_id", "i64"),
+    ),
+)  # fmt: skip
+
+# One worker thread of a launch: the memory of the block it is running.
+# *full* counts threads at barrier 0 that wait for all others, the common case.
+WORKER = Record(
+    "worker",
+    (
+        ("shared", "ptr"), ("threads", "ptr"), ("states", "ptr"), ("frames", "ptr"),
+        ("count", "i32"), ("live", "i32"), ("full", "i32"), ("exiting", "i32"),
+        ("arrived", "[16 x i32]"), ("waiting", "[16 x i32]"), ("expected", "[16 x i32]"),
+        ("ones", "[16 x i32]"),
+    ),
+)  # fmt: skip
+
+# One thread of a block with barriers or warp operations. *key* is the member mask, barrier or
+# instruction it waits with; *value* what it brings; the rest is what it gets when released.
+THREAD = Record(
+    "thread",
+    (
+        ("handle", "ptr"), ("key", "i32"), ("expected", "i32"), ("value", "i64"),
+        ("published", "i64"), ("ballot", "i32"), ("members", "i32"),
+    ),
+)  # fmt: skip
+
+# What a thread of a block is doing: the bytes of worker.states.
+RUNNABLE, DONE, AT_BARRIER, AT_WARP, GATHERING = range(5)

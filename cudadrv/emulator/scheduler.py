@@ -1,0 +1,597 @@
+"""The LLVM IR that runs a block: a loop over its threads, or a scheduler of coroutines."""
+
+from __future__ import annotations
+
+from .layout import AT_BARRIER, AT_WARP, DONE, GATHERING, LAUNCH, RUNNABLE, THREAD, WORKER
+
+CORO = """
+declare token @llvm.coro.id(i32, ptr, ptr, ptr)
+declare i64 @llvm.coro.size.i64()
+declare ptr @llvm.coro.begin(token, ptr)
+declare i8 @llvm.coro.suspend(token, i1)
+declare void @llvm.coro.end(ptr, i1, token)
+declare void @llvm.coro.resume(ptr)
+"""
+
+FAIL = """
+define internal void @emulator.fail(ptr %launch, i32 %code, i32 %tx, i32 %ty, i32 %tz,
+                                    i32 %bx, i32 %by, i32 %bz) noinline {
+  %error = getelementptr inbounds %launch, ptr %launch, i32 0, i32 ERROR
+  %swap = cmpxchg ptr %error, i32 0, i32 %code seq_cst seq_cst
+  %first = extractvalue { i32, i1 } %swap, 1
+  br i1 %first, label %note, label %done
+note:
+  %block = getelementptr inbounds %launch, ptr %launch, i32 0, i32 BLOCK
+  %block1 = getelementptr i32, ptr %block, i32 1
+  %block2 = getelementptr i32, ptr %block, i32 2
+  %thread = getelementptr inbounds %launch, ptr %launch, i32 0, i32 THREAD
+  %thread1 = getelementptr i32, ptr %thread, i32 1
+  %thread2 = getelementptr i32, ptr %thread, i32 2
+  store i32 %bx, ptr %block
+  store i32 %by, ptr %block1
+  store i32 %bz, ptr %block2
+  store i32 %tx, ptr %thread
+  store i32 %ty, ptr %thread1
+  store i32 %tz, ptr %thread2
+  br label %done
+done:
+  ret void
+}
+"""
+for _word, _field in (("ERROR", "error"), ("BLOCK", "error_block"), ("THREAD", "error_thread")):
+    FAIL = FAIL.replace(f"i32 {_word}\n", f"i32 {LAUNCH.index[_field]}\n")
+
+
+def coroutine(arguments: str, allocas: list[str], lines: list[str]) -> list[str]:
+    """The coroutine `thread` around the translated body *lines*, whose last label is done."""
+    return [
+        f"define internal ptr @thread({arguments}) presplitcoroutine null_pointer_is_valid {{",
+        "entry:",
+        "  %coro.id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
+        "  %coro.size = call i64 @llvm.coro.size.i64()",
+        "  %coro.frame = call ptr @frame(ptr %worker, i64 %coro.size, i32 %thread)",
+        "  %coro = call ptr @llvm.coro.begin(token %coro.id, ptr %coro.frame)",
+        *allocas,
+        *lines,
+        "  br label %suspend",
+        "suspend:",
+        "  call void @llvm.coro.end(ptr %coro, i1 false, token none)",
+        "  ret ptr %coro",
+        "}",
+    ]
+
+
+def text(suspends: bool) -> str:
+    """`run` and all it calls, besides `thread`."""
+    parts = [_RUN]
+    parts += [CORO, _COROUTINE_BLOCK, _WARP, _BARRIER] if suspends else [_LOOP_BLOCK]
+    whole = "\n".join(parts)
+    for record in (LAUNCH, WORKER, THREAD):
+        for field, index in record.index.items():
+            whole = whole.replace(f"{record.name}.{field}!", f"%{record.name}, ptr %{record.name[0]}, i32 0, i32 {index}")
+    states = {"RUNNABLE": RUNNABLE, "DONE": DONE, "AT_BARRIER": AT_BARRIER, "AT_WARP": AT_WARP}
+    states["GATHERING"] = GATHERING
+    for name, value in states.items():
+        whole = whole.replace(f"#{name}", str(value))
+    sized = ("1", "1") if suspends else ("0", "0")
+    return whole.replace("#RECORDS", sized[0])
+
+
+# In these texts, `launch.next!` is the operands of the getelementptr of that field in %l,
+# `worker.x!` in %w and `thread.x!` in %t.
+_RUN = """
+define void @run(ptr noundef %l) {
+entry:
+  %w = alloca %worker, align 64
+  call void @llvm.memset.p0.i64(ptr %w, i8 0, i64 ptrtoint (ptr getelementptr (%worker, ptr null, i32 1) to i64), i1 false)
+  %bx.p = getelementptr launch.block_x!
+  %by.p = getelementptr launch.block_y!
+  %bz.p = getelementptr launch.block_z!
+  %bx = load i32, ptr %bx.p
+  %by = load i32, ptr %by.p
+  %bz = load i32, ptr %bz.p
+  %bxy = mul i32 %bx, %by
+  %count = mul i32 %bxy, %bz
+  %count.p = getelementptr worker.count!
+  store i32 %count, ptr %count.p
+  %shared.p = getelementptr launch.shared_bytes!
+  %shared.n = load i32, ptr %shared.p
+  %shared.64 = zext i32 %shared.n to i64
+  %shared.size = add i64 %shared.64, 1024
+  %shared.raw = call ptr @malloc(i64 %shared.size)
+  %shared.int = ptrtoint ptr %shared.raw to i64
+  %shared.up = add i64 %shared.int, 1023
+  %shared.aligned = and i64 %shared.up, -1024
+  %shared = inttoptr i64 %shared.aligned to ptr
+  %w.shared = getelementptr worker.shared!
+  store ptr %shared, ptr %w.shared
+  %count.64 = zext i32 %count to i64
+  %records.n = mul i64 %count.64, #RECORDS
+  %records.size = mul i64 %records.n, ptrtoint (ptr getelementptr (%thread, ptr null, i32 1) to i64)
+  %records = call ptr @malloc(i64 %records.size)
+  %w.threads = getelementptr worker.threads!
+  store ptr %records, ptr %w.threads
+  %states = call ptr @malloc(i64 %records.n)
+  %w.states = getelementptr worker.states!
+  store ptr %states, ptr %w.states
+  %next.p = getelementptr launch.next!
+  %limit.p = getelementptr launch.limit!
+  %limit = load i64, ptr %limit.p
+  %chunk.p = getelementptr launch.chunk!
+  %chunk = load i64, ptr %chunk.p
+  %gx.p = getelementptr launch.grid_x!
+  %gy.p = getelementptr launch.grid_y!
+  %gx = load i32, ptr %gx.p
+  %gy = load i32, ptr %gy.p
+  %gx.64 = zext i32 %gx to i64
+  %gy.64 = zext i32 %gy to i64
+  %error.p = getelementptr launch.error!
+  br label %take
+take:
+  %first = atomicrmw add ptr %next.p, i64 %chunk monotonic
+  %any = icmp ult i64 %first, %limit
+  br i1 %any, label %chunk.start, label %done
+chunk.start:
+  %past = add i64 %first, %chunk
+  %stop = call i64 @llvm.umin.i64(i64 %past, i64 %limit)
+  br label %block
+block:
+  %b = phi i64 [ %first, %chunk.start ], [ %b.next, %block.end ]
+  %error = load atomic i32, ptr %error.p monotonic, align 4
+  %ok = icmp eq i32 %error, 0
+  br i1 %ok, label %go, label %done
+go:
+  %cx.64 = urem i64 %b, %gx.64
+  %yz = udiv i64 %b, %gx.64
+  %cy.64 = urem i64 %yz, %gy.64
+  %cz.64 = udiv i64 %yz, %gy.64
+  %cx = trunc i64 %cx.64 to i32
+  %cy = trunc i64 %cy.64 to i32
+  %cz = trunc i64 %cz.64 to i32
+  call void @block(ptr %l, ptr %w, i32 %cx, i32 %cy, i32 %cz)
+  br label %block.end
+block.end:
+  %b.next = add nuw i64 %b, 1
+  %more = icmp ult i64 %b.next, %stop
+  br i1 %more, label %block, label %take
+done:
+  %w.frames = getelementptr worker.frames!
+  %frames = load ptr, ptr %w.frames
+  call void @free(ptr %frames)
+  call void @free(ptr %states)
+  call void @free(ptr %records)
+  call void @free(ptr %shared.raw)
+  ret void
+}
+declare i64 @llvm.umin.i64(i64, i64)
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+
+_HEAD = """
+define internal void @block(ptr noundef %l, ptr noundef %w, i32 %cx, i32 %cy, i32 %cz) null_pointer_is_valid {
+entry:
+  %bx.p = getelementptr launch.block_x!
+  %by.p = getelementptr launch.block_y!
+  %bz.p = getelementptr launch.block_z!
+  %bx = load i32, ptr %bx.p, !invariant.load !0
+  %by = load i32, ptr %by.p, !invariant.load !0
+  %bz = load i32, ptr %bz.p, !invariant.load !0
+  %memory.p = getelementptr launch.memory!
+  %memory = load ptr, ptr %memory.p, !invariant.load !0
+  %shared.p = getelementptr worker.shared!
+  %shared = load ptr, ptr %shared.p
+"""
+
+_ARGUMENTS = (
+    "ptr %l, ptr %w, ptr %memory, ptr %shared, i32 %n, i32 %x, i32 %y, i32 %z, "
+    "i32 %cx, i32 %cy, i32 %cz"
+)
+
+_LOOP_BLOCK = f"""
+{_HEAD}
+  br label %loop.z
+loop.z:
+  %z = phi i32 [ 0, %entry ], [ %z.next, %end.y ]
+  %zy = mul i32 %z, %by
+  br label %loop.y
+loop.y:
+  %y = phi i32 [ 0, %loop.z ], [ %y.next, %end.x ]
+  %row = add i32 %zy, %y
+  %start = mul i32 %row, %bx
+  br label %loop.x
+loop.x:
+  %x = phi i32 [ 0, %loop.y ], [ %x.next, %loop.x ]
+  %n = add i32 %start, %x
+  call void @thread({_ARGUMENTS})
+  %x.next = add nuw nsw i32 %x, 1
+  %x.more = icmp ult i32 %x.next, %bx
+  br i1 %x.more, label %loop.x, label %end.x, !llvm.loop !2
+end.x:
+  %y.next = add nuw nsw i32 %y, 1
+  %y.more = icmp ult i32 %y.next, %by
+  br i1 %y.more, label %loop.y, label %end.y
+end.y:
+  %z.next = add nuw nsw i32 %z, 1
+  %z.more = icmp ult i32 %z.next, %bz
+  br i1 %z.more, label %loop.z, label %done
+done:
+  ret void
+}}
+"""
+
+# Round by round: every warp runs until its threads all wait for other warps or are done; then
+# complete barriers release theirs. If neither moves anything, the block is stuck.
+_COROUTINE_BLOCK = f"""
+define internal ptr @frame(ptr %w, i64 %size, i32 %n) alwaysinline {{
+  %frames.p = getelementptr worker.frames!
+  %frames = load ptr, ptr %frames.p
+  %up = add i64 %size, 63
+  %each = and i64 %up, -64
+  %missing = icmp eq ptr %frames, null
+  br i1 %missing, label %allocate, label %ready
+allocate:
+  %count.p = getelementptr worker.count!
+  %count = load i32, ptr %count.p
+  %count.64 = zext i32 %count to i64
+  %all = mul i64 %each, %count.64
+  %more = add i64 %all, 64
+  %new = call ptr @malloc(i64 %more)
+  store ptr %new, ptr %frames.p
+  br label %ready
+ready:
+  %base = phi ptr [ %frames, %0 ], [ %new, %allocate ]
+  %base.int = ptrtoint ptr %base to i64
+  %base.up = add i64 %base.int, 63
+  %base.aligned = and i64 %base.up, -64
+  %n.64 = zext i32 %n to i64
+  %offset = mul i64 %each, %n.64
+  %at = add i64 %base.aligned, %offset
+  %frame = inttoptr i64 %at to ptr
+  ret ptr %frame
+}}
+{_HEAD}
+  %count.p = getelementptr worker.count!
+  %count = load i32, ptr %count.p
+  %live.p = getelementptr worker.live!
+  store i32 %count, ptr %live.p
+  %full.p = getelementptr worker.full!
+  store i32 0, ptr %full.p
+  %arrived.p = getelementptr worker.arrived!
+  call void @llvm.memset.p0.i64(ptr %arrived.p, i8 0, i64 64, i1 false)
+  %states.p = getelementptr worker.states!
+  %states = load ptr, ptr %states.p
+  %threads.p = getelementptr worker.threads!
+  %threads = load ptr, ptr %threads.p
+  %count.64 = zext i32 %count to i64
+  call void @llvm.memset.p0.i64(ptr %states, i8 #RUNNABLE, i64 %count.64, i1 false)
+  br label %start
+start:
+  %n = phi i32 [ 0, %entry ], [ %n.next, %started ]
+  %x = phi i32 [ 0, %entry ], [ %x.then, %started ]
+  %y = phi i32 [ 0, %entry ], [ %y.then, %started ]
+  %z = phi i32 [ 0, %entry ], [ %z.then, %started ]
+  %handle = call ptr @thread({_ARGUMENTS})
+  %t = getelementptr %thread, ptr %threads, i32 %n
+  %handle.p = getelementptr thread.handle!
+  store ptr %handle, ptr %handle.p
+  %n.next = add nuw i32 %n, 1
+  %x.next = add nuw i32 %x, 1
+  %x.wrap = icmp eq i32 %x.next, %bx
+  %x.then = select i1 %x.wrap, i32 0, i32 %x.next
+  %x.carry = zext i1 %x.wrap to i32
+  %y.next = add nuw i32 %y, %x.carry
+  %y.wrap = icmp eq i32 %y.next, %by
+  %y.then = select i1 %y.wrap, i32 0, i32 %y.next
+  %y.carry = zext i1 %y.wrap to i32
+  %z.then = add nuw i32 %z, %y.carry
+  br label %started
+started:
+  %last = icmp eq i32 %n.next, %count
+  br i1 %last, label %round, label %start
+round:
+  br label %warp
+warp:
+  %first = phi i32 [ 0, %round ], [ %first.next, %warp.end ]
+  %moved = phi i1 [ false, %round ], [ %moved.then, %warp.end ]
+  %end = add i32 %first, 32
+  %stop = call i32 @llvm.umin.i32(i32 %end, i32 %count)
+  %ran = call i1 @warp(ptr %w, ptr %states, ptr %threads, i32 %first, i32 %stop)
+  br label %warp.end
+warp.end:
+  %moved.then = or i1 %moved, %ran
+  %first.next = add i32 %first, 32
+  %warps.more = icmp ult i32 %first.next, %count
+  br i1 %warps.more, label %warp, label %check
+check:
+  %live = load i32, ptr %live.p
+  %over = icmp eq i32 %live, 0
+  br i1 %over, label %done, label %barriers
+barriers:
+  %full = load i32, ptr %full.p
+  %all = icmp eq i32 %full, %live
+  br i1 %all, label %release.all, label %some
+some:
+  %released = call i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count, i32 %live)
+  %alive = or i1 %released, %moved.then
+  br i1 %alive, label %round, label %stuck
+release.all:
+  store i32 0, ptr %full.p
+  %nobody = icmp eq i32 %live, %count
+  br i1 %nobody, label %release.fast, label %some
+release.fast:
+  call void @llvm.memset.p0.i64(ptr %states, i8 #RUNNABLE, i64 %count.64, i1 false)
+  br label %round
+stuck:
+  call void @emulator.fail(ptr %l, i32 702, i32 0, i32 0, i32 0, i32 %cx, i32 %cy, i32 %cz)
+  br label %done
+done:
+  ret void
+}}
+declare i32 @llvm.umin.i32(i32, i32)
+"""
+
+# Run a warp as far as it goes. Its threads that wait for one another with the same member mask
+# are released when all living members are there; those in `activemask` when nothing else can run.
+_WARP = """
+define internal i1 @warp(ptr %w, ptr %states, ptr %threads, i32 %first, i32 %stop) {
+entry:
+  br label %pass
+pass:
+  %moved = phi i1 [ false, %entry ], [ true, %again ]
+  br label %lane
+lane:
+  %i = phi i32 [ %first, %pass ], [ %i.next, %lane.end ]
+  %ran = phi i1 [ %moved, %pass ], [ %ran.then, %lane.end ]
+  %alive = phi i32 [ 0, %pass ], [ %alive.then, %lane.end ]
+  %wait = phi i32 [ 0, %pass ], [ %wait.then, %lane.end ]
+  %gather = phi i32 [ 0, %pass ], [ %gather.then, %lane.end ]
+  %state.p = getelementptr i8, ptr %states, i32 %i
+  %state = load i8, ptr %state.p
+  %runnable = icmp eq i8 %state, #RUNNABLE
+  br i1 %runnable, label %resume, label %note
+resume:
+  %t = getelementptr %thread, ptr %threads, i32 %i
+  %handle.p = getelementptr thread.handle!
+  %handle = load ptr, ptr %handle.p
+  call void @llvm.coro.resume(ptr %handle)
+  %state.new = load i8, ptr %state.p
+  br label %note
+note:
+  %s = phi i8 [ %state, %lane ], [ %state.new, %resume ]
+  %r = phi i1 [ %ran, %lane ], [ true, %resume ]
+  %lane.number = sub i32 %i, %first
+  %bit = shl i32 1, %lane.number
+  %is.done = icmp eq i8 %s, #DONE
+  %is.wait = icmp eq i8 %s, #AT_WARP
+  %is.gather = icmp eq i8 %s, #GATHERING
+  %alive.bit = select i1 %is.done, i32 0, i32 %bit
+  %wait.bit = select i1 %is.wait, i32 %bit, i32 0
+  %gather.bit = select i1 %is.gather, i32 %bit, i32 0
+  br label %lane.end
+lane.end:
+  %ran.then = phi i1 [ %r, %note ]
+  %alive.then = or i32 %alive, %alive.bit
+  %wait.then = or i32 %wait, %wait.bit
+  %gather.then = or i32 %gather, %gather.bit
+  %i.next = add i32 %i, 1
+  %more = icmp ult i32 %i.next, %stop
+  br i1 %more, label %lane, label %groups
+groups:
+  %base = getelementptr %thread, ptr %threads, i32 %first
+  %base.states = getelementptr i8, ptr %states, i32 %first
+  %any = icmp ne i32 %wait.then, 0
+  br i1 %any, label %group, label %gathering
+group:
+  %todo = phi i32 [ %wait.then, %groups ], [ %todo.next, %group.end ]
+  %released = phi i1 [ false, %groups ], [ %released.then, %group.end ]
+  %leader = call i32 @llvm.cttz.i32(i32 %todo, i1 true)
+  %same = call i32 @same(ptr %base, i32 %todo, i32 %leader)
+  %leader.t = getelementptr %thread, ptr %base, i32 %leader
+  %mask = call i32 @key(ptr %leader.t)
+  %members = and i32 %mask, %alive.then
+  %others = xor i32 %same, -1
+  %absent = and i32 %members, %others
+  %complete = icmp eq i32 %absent, 0
+  br i1 %complete, label %release, label %group.end
+release:
+  call void @release(ptr %base, ptr %base.states, i32 %same)
+  br label %group.end
+group.end:
+  %released.then = phi i1 [ %released, %group ], [ true, %release ]
+  %todo.next = and i32 %todo, %others
+  %todo.any = icmp ne i32 %todo.next, 0
+  br i1 %todo.any, label %group, label %groups.end
+groups.end:
+  br i1 %released.then, label %again, label %gathering
+gathering:
+  %gather.any = icmp ne i32 %gather.then, 0
+  br i1 %gather.any, label %converge, label %done
+converge:
+  %g.leader = call i32 @llvm.cttz.i32(i32 %gather.then, i1 true)
+  %g.same = call i32 @same(ptr %base, i32 %gather.then, i32 %g.leader)
+  call void @release(ptr %base, ptr %base.states, i32 %g.same)
+  br label %again
+again:
+  br label %pass
+done:
+  ret i1 %ran.then
+}
+declare i32 @llvm.cttz.i32(i32, i1)
+
+define internal i32 @key(ptr %t) alwaysinline {
+  %p = getelementptr thread.key!
+  %key = load i32, ptr %p
+  ret i32 %key
+}
+
+define internal i32 @same(ptr %base, i32 %lanes, i32 %leader) {
+entry:
+  %leader.t = getelementptr %thread, ptr %base, i32 %leader
+  %wanted = call i32 @key(ptr %leader.t)
+  br label %next
+next:
+  %todo = phi i32 [ %lanes, %entry ], [ %rest, %next ]
+  %found = phi i32 [ 0, %entry ], [ %found.then, %next ]
+  %lane = call i32 @llvm.cttz.i32(i32 %todo, i1 true)
+  %minus = sub i32 %todo, 1
+  %rest = and i32 %todo, %minus
+  %t = getelementptr %thread, ptr %base, i32 %lane
+  %key = call i32 @key(ptr %t)
+  %equal = icmp eq i32 %key, %wanted
+  %bit = shl i32 1, %lane
+  %bit.if = select i1 %equal, i32 %bit, i32 0
+  %found.then = or i32 %found, %bit.if
+  %more = icmp ne i32 %rest, 0
+  br i1 %more, label %next, label %done
+done:
+  ret i32 %found.then
+}
+
+define internal void @release(ptr %base, ptr %states, i32 %lanes) {
+entry:
+  br label %publish
+publish:
+  %todo = phi i32 [ %lanes, %entry ], [ %rest, %publish ]
+  %ballot = phi i32 [ 0, %entry ], [ %ballot.then, %publish ]
+  %lane = call i32 @llvm.cttz.i32(i32 %todo, i1 true)
+  %minus = sub i32 %todo, 1
+  %rest = and i32 %todo, %minus
+  %t = getelementptr %thread, ptr %base, i32 %lane
+  %value.p = getelementptr thread.value!
+  %value = load i64, ptr %value.p
+  %published.p = getelementptr thread.published!
+  store i64 %value, ptr %published.p
+  %truth = trunc i64 %value to i32
+  %truth.bit = and i32 %truth, 1
+  %bit = shl i32 %truth.bit, %lane
+  %ballot.then = or i32 %ballot, %bit
+  %more = icmp ne i32 %rest, 0
+  br i1 %more, label %publish, label %wake
+wake:
+  %todo2 = phi i32 [ %lanes, %publish ], [ %rest2, %wake.lane ]
+  %any2 = icmp ne i32 %todo2, 0
+  br i1 %any2, label %wake.lane, label %done
+wake.lane:
+  %lane2 = call i32 @llvm.cttz.i32(i32 %todo2, i1 true)
+  %minus2 = sub i32 %todo2, 1
+  %rest2 = and i32 %todo2, %minus2
+  call void @wake(ptr %base, ptr %states, i32 %lane2, i32 %ballot.then, i32 %lanes)
+  br label %wake
+done:
+  ret void
+}
+
+define internal void @wake(ptr %base, ptr %states, i32 %index, i32 %ballot, i32 %members) alwaysinline {
+  %t = getelementptr %thread, ptr %base, i32 %index
+  %ballot.p = getelementptr thread.ballot!
+  store i32 %ballot, ptr %ballot.p
+  %members.p = getelementptr thread.members!
+  store i32 %members, ptr %members.p
+  %state.p = getelementptr i8, ptr %states, i32 %index
+  store i8 #RUNNABLE, ptr %state.p
+  ret void
+}
+"""
+
+# Release the barriers whose threads are all there; each gets the number of threads that came with
+# a true predicate (ballot) and the number of threads (members).
+_BARRIER = """
+define internal i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count, i32 %live) {
+entry:
+  %arrived.p = getelementptr worker.arrived!
+  %waiting.p = getelementptr worker.waiting!
+  %expected.p = getelementptr worker.expected!
+  %ones.p = getelementptr worker.ones!
+  %full.p = getelementptr worker.full!
+  call void @llvm.memset.p0.i64(ptr %waiting.p, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %ones.p, i8 0, i64 64, i1 false)
+  br label %scan
+scan:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %scan.end ]
+  %state.p = getelementptr i8, ptr %states, i32 %i
+  %state = load i8, ptr %state.p
+  %here = icmp eq i8 %state, #AT_BARRIER
+  br i1 %here, label %count.it, label %scan.end
+count.it:
+  %t = getelementptr %thread, ptr %threads, i32 %i
+  %id = call i32 @key(ptr %t)
+  %need.p = getelementptr thread.expected!
+  %need = load i32, ptr %need.p
+  %value.p = getelementptr thread.value!
+  %value = load i64, ptr %value.p
+  %one = trunc i64 %value to i32
+  %waiting.i = getelementptr i32, ptr %waiting.p, i32 %id
+  %waiting = load i32, ptr %waiting.i
+  %waiting.then = add i32 %waiting, 1
+  store i32 %waiting.then, ptr %waiting.i
+  %ones.i = getelementptr i32, ptr %ones.p, i32 %id
+  %ones = load i32, ptr %ones.i
+  %ones.then = add i32 %ones, %one
+  store i32 %ones.then, ptr %ones.i
+  %expected.i = getelementptr i32, ptr %expected.p, i32 %id
+  store i32 %need, ptr %expected.i
+  br label %scan.end
+scan.end:
+  %i.next = add i32 %i, 1
+  %more = icmp ult i32 %i.next, %count
+  br i1 %more, label %scan, label %decide
+decide:
+  %b = phi i32 [ 0, %scan.end ], [ %b.next, %decide.end ]
+  %any = phi i1 [ false, %scan.end ], [ %any.then, %decide.end ]
+  %waiting.b = getelementptr i32, ptr %waiting.p, i32 %b
+  %w.b = load i32, ptr %waiting.b
+  %arrived.b = getelementptr i32, ptr %arrived.p, i32 %b
+  %a.b = load i32, ptr %arrived.b
+  %expected.b = getelementptr i32, ptr %expected.p, i32 %b
+  %e.b = load i32, ptr %expected.b
+  %used = icmp ne i32 %w.b, 0
+  %all = icmp eq i32 %e.b, 0
+  %wanted = select i1 %all, i32 %live, i32 %e.b
+  %there = add i32 %w.b, %a.b
+  %enough = icmp uge i32 %there, %wanted
+  %complete = and i1 %used, %enough
+  br i1 %complete, label %reset, label %keep
+reset:
+  store i32 0, ptr %arrived.b
+  br label %decide.end
+keep:
+  store i32 0, ptr %waiting.b
+  br label %decide.end
+decide.end:
+  %any.then = phi i1 [ true, %reset ], [ %any, %keep ]
+  %b.next = add i32 %b, 1
+  %b.more = icmp ult i32 %b.next, 16
+  br i1 %b.more, label %decide, label %wake.all
+wake.all:
+  br i1 %any.then, label %wake, label %done
+wake:
+  %j = phi i32 [ 0, %wake.all ], [ %j.next, %wake.end ]
+  %state.j = getelementptr i8, ptr %states, i32 %j
+  %s.j = load i8, ptr %state.j
+  %at = icmp eq i8 %s.j, #AT_BARRIER
+  br i1 %at, label %maybe, label %wake.end
+maybe:
+  %t.j = getelementptr %thread, ptr %threads, i32 %j
+  %id.j = call i32 @key(ptr %t.j)
+  %waiting.j = getelementptr i32, ptr %waiting.p, i32 %id.j
+  %n.j = load i32, ptr %waiting.j
+  %free = icmp ne i32 %n.j, 0
+  br i1 %free, label %go, label %wake.end
+go:
+  %ones.j = getelementptr i32, ptr %ones.p, i32 %id.j
+  %o.j = load i32, ptr %ones.j
+  call void @wake(ptr %threads, ptr %states, i32 %j, i32 %o.j, i32 %n.j)
+  br label %wake.end
+wake.end:
+  %j.next = add i32 %j, 1
+  %j.more = icmp ult i32 %j.next, %count
+  br i1 %j.more, label %wake, label %clear
+clear:
+  store i32 0, ptr %full.p
+  br label %done
+done:
+  ret i1 %any.then
+}
+"""
