@@ -37,9 +37,9 @@ LAYERS = [
     "compiler.typing",
     "compiler.frontend",
     "compiler.lowering",
+    "compiler.lang",
     "compiler.codegen",
     "compiler.dispatch",
-    "compiler.lang",
     "compiler",
 ]
 MAX_FUNCTION = 50
@@ -134,7 +134,21 @@ def test_every_module_has_a_layer() -> None:
 
 def test_layers_name_what_exists() -> None:
     """LAYERS lists no module that is gone."""
-    report([f"LAYERS: there is no {entry}" for entry in LAYERS if entry not in MODULES])
+    packages = {module.rpartition(".")[0] for module in MODULES}
+    gone = [entry for entry in LAYERS if entry not in MODULES | packages]
+    report([f"LAYERS: there is no {entry}" for entry in gone])
+
+
+def test_every_folder_is_a_package() -> None:
+    """A folder without __init__.py would be missing from the wheel."""
+    folders = {source.path.parent for source in PACKAGES}
+    report(
+        [
+            f"{folder.relative_to(ROOT).as_posix()}/__init__.py:1: there is no such file"
+            for folder in sorted(folders)
+            if not (folder / "__init__.py").exists()
+        ]
+    )
 
 
 def test_modules_import_earlier_layers_only() -> None:
@@ -149,6 +163,30 @@ def test_modules_import_earlier_layers_only() -> None:
                     f"{source.name}:{line}: {source.module} imports {name}, a later layer"
                 )
     report(problems)
+
+
+def test_imports_have_no_cycle() -> None:
+    """No module reaches itself by imports, not even by those inside functions."""
+    edges = {source.module: {name: line for line, name in imports(source)} for source in PACKAGES}
+    files = {source.module: source.name for source in PACKAGES}
+    problems = []
+    for module in sorted(MODULES):
+        for name, line in edges[module].items():
+            if name != module and module in reachable(name, edges):
+                problems.append(f"{files[module]}:{line}: {module} and {name} import each other")
+    report(problems)
+
+
+def reachable(start: str, edges: dict[str, dict[str, int]]) -> set[str]:
+    """Every module that *start* imports, directly or through others."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for name in edges.get(waiting.pop(), {}):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
 
 
 def test_cudadrv_needs_no_compiler() -> None:
