@@ -46,6 +46,8 @@ MAX_FUNCTION = 50
 MAX_FILE = 500
 MAX_NESTING = 3
 BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.AsyncFor, ast.AsyncWith)
+# Decorators with arguments that do not enter a function into a table.
+PLAIN_CALLS = {"lru_cache", "functools.lru_cache", "wraps", "functools.wraps"}
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -304,17 +306,22 @@ def public(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | 
                 waiting.append(node)
 
 
-def is_visitor(node: ast.AST) -> bool:
-    """Whether *node* is a visitor or lowering, whose docstring is the grammar line above it."""
-    return isinstance(node, DEFINITIONS) and node.name.startswith(("visit_", "lower_"))
+def needs_no_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Whether something else says what *node* does.
 
-
-def is_restated(node: ast.AST) -> bool:
-    """Whether *node* is an overload, or a setter whose getter has the docstring."""
-    names = {
-        ast.unparse(decorator).split(".")[-1] for decorator in getattr(node, "decorator_list", [])
+    A visitor and a lowering have a line of grammar or IR above them; an entry of a table
+    (``@row(...)``, ``@instruction(...)``) is described by its row; an overload or a setter by the
+    function that it belongs to.
+    """
+    if isinstance(node, ast.ClassDef):
+        return False
+    if node.name.startswith(("visit_", "lower_")):
+        return True
+    registered = {
+        ast.unparse(call.func) for call in node.decorator_list if isinstance(call, ast.Call)
     }
-    return bool(names & {"overload", "setter", "deleter", "override"})
+    plain = {ast.unparse(name).split(".")[-1] for name in node.decorator_list}
+    return bool(registered - PLAIN_CALLS or plain & {"overload", "setter", "deleter", "override"})
 
 
 def test_public_names_have_docstrings() -> None:
@@ -326,6 +333,6 @@ def test_public_names_have_docstrings() -> None:
     ]
     for source in PACKAGES:
         for node in public(source):
-            if ast.get_docstring(node) is None and not is_visitor(node) and not is_restated(node):
+            if ast.get_docstring(node) is None and not needs_no_docstring(node):
                 problems.append(f"{source.name}:{node.lineno}: {node.name} has no docstring")
     report(problems)
