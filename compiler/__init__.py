@@ -1,0 +1,93 @@
+"""Kernels in Python: `jit` compiles a function to PTX, and a call launches it.
+
+The names are numba.cuda's, so ``import compiler as cuda`` ports a program.
+"""
+
+from typing import Any
+
+import cudadrv
+from cudadrv import (
+    DeviceArray,
+    Event,
+    Stream,
+    as_cuda_array,
+    current_context,
+    device_array,
+    device_array_like,
+    is_available,
+    to_device,
+)
+
+from . import types
+from .dispatch.jit import AutoJitCUDAKernel, DeviceFunction, jit
+from .dispatch.kernel import CUDAKernel, CUDAKernelBase
+from .errors import CompileError, CompileWarning, TypingError
+from .lang.atomics import atomic
+from .lang.indices import (
+    blockDim,
+    blockIdx,
+    grid,
+    gridDim,
+    gridsize,
+    laneid,
+    threadIdx,
+    warpsize,
+)
+from .lang.memory import local, shared
+from .lang.sync import (
+    syncthreads,
+    syncwarp,
+    threadfence,
+    threadfence_block,
+    threadfence_system,
+)
+from .types import (
+    Signature,
+    boolean,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+)
+
+
+def synchronize() -> None:
+    """Wait for all work of the current context.
+
+    C: cuCtxSynchronize
+    """
+    current_context().synchronize()
+
+
+def get_current_device() -> cudadrv.Device:
+    """The device of the current context."""
+    return current_context().device
+
+
+def stream(*args: Any, **kwargs: Any) -> Stream:
+    """A new stream; see cudadrv.Stream."""
+    return Stream(*args, **kwargs)
+
+
+def event(timing: bool = True) -> Event:
+    """A new event; see cudadrv.Event."""
+    return Event(timing=timing)
+
+
+__all__ = [
+    "AutoJitCUDAKernel", "CUDAKernel", "CUDAKernelBase", "CompileError", "CompileWarning",
+    "DeviceArray", "DeviceFunction", "Event", "Signature", "Stream", "TypingError",
+    "as_cuda_array", "atomic", "blockDim", "blockIdx", "boolean", "current_context",
+    "device_array", "device_array_like", "event", "float32", "float64", "get_current_device",
+    "grid", "gridDim", "gridsize", "int8", "int16", "int32", "int64", "is_available", "jit",
+    "laneid", "local", "shared", "stream", "synchronize", "syncthreads", "syncwarp",
+    "threadIdx", "threadfence", "threadfence_block", "threadfence_system", "to_device", "types",
+    "uint8", "uint16", "uint32", "uint64", "void", "warpsize",
+]  # fmt: skip

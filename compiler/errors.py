@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in the user's source: file, 1-based line, 0-based columns, and the text of the line."""
+    """A place in the user's source: file, 1-based line, 0-based columns, the line's text."""
 
     file: str
     line: int

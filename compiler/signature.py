@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from . import types
-from .types import Type
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A return type and argument types: ``void(float32[:], int32)``."""
-
-    returns: Type | None
-    args: tuple[Type, ...]
-
-    def __str__(self) -> str:
-        head = "void" if self.returns in (None, types.none) else str(self.returns)
-        return f"{head}({', '.join(str(a) for a in self.args)})"
-
+from .types import Signature, Type
 
 _NAMES: dict[str, Type] = {t.name: t for t in types.SCALARS} | {
     "void": types.void, "none": types.none, "bool": types.boolean, "bool_": types.boolean,
@@ -42,7 +28,8 @@ def parse(text: str) -> Signature | Type:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise TypeError(f"signature {text!r} does not parse: {error.msg}") from None
-    return _evaluate(tree, text)
+    found: Signature | Type = _evaluate(tree, text)
+    return found
 
 
 def _evaluate(node: ast.expr, text: str) -> Any:
@@ -94,7 +81,10 @@ def normalize(spec: Any) -> Signature:
     if isinstance(spec, Type):
         spec = spec.items if isinstance(spec, types.Tuple) else (spec,)
     if isinstance(spec, tuple | list):
-        args = tuple(parse(a) if isinstance(a, str) else a for a in spec)
-        args = tuple(a if isinstance(a, Type) else types.from_dtype(a) for a in args)
-        return Signature(None, args)
+        return Signature(None, tuple(_argument(item) for item in spec))
     raise TypeError(f"{spec!r} is no signature: give 'void(float32[:], int32)' or a tuple of types")
+
+
+def _argument(item: Any) -> Type:
+    found = parse(item) if isinstance(item, str) else item
+    return found if isinstance(found, Type) else types.from_dtype(found)

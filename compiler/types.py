@@ -7,6 +7,7 @@ the type of a NumPy scalar that it meets. A *Literal* is a value known while com
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,23 @@ class Type:
 
     def __call__(self, *args: Any) -> Any:
         """The signature with this return type: ``void(float32[:], int32)``; on numbers, a cast."""
-        if args and all(isinstance(a, Type) for a in args) or not args:
-            from .signature import Signature
-
+        if all(isinstance(arg, Type) for arg in args):
             return Signature(self, tuple(args))
         if isinstance(self, Scalar) and len(args) == 1:
             return self.dtype.type(args[0])
         raise TypeError(f"{self}{args}: give types for a signature, or one number to convert")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A return type, or None if it is not declared, and argument types."""
+
+    returns: Type | None
+    args: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        head = "void" if self.returns in (None, none) else str(self.returns)
+        return f"{head}({', '.join(str(a) for a in self.args)})"
 
 
 class NoneType(Type):
@@ -155,7 +166,9 @@ class Array(Type):
             dims[0] = "::1"
         name = f"{dtype.name}[{', '.join(dims)}]"
         name += "" if space == "generic" else f"@{space}"
-        super().__init__(name + (" readonly" if readonly else ""), dtype, ndim, layout, space, readonly)
+        super().__init__(
+            name + (" readonly" if readonly else ""), dtype, ndim, layout, space, readonly
+        )
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
         self.space, self.readonly = space, readonly
 
@@ -272,7 +285,7 @@ def _array_of(dtype: Type, index: Any) -> Array:
 
 
 def _identity(value: Any) -> tuple[Any, ...]:
-    """A hashable key that tells literals apart as kernels see them: 1, 1.0, True and -0.0 differ."""
+    """A hashable key that tells literals apart: 1, 1.0, True, 0.0 and -0.0 all differ."""
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
     if isinstance(value, np.generic):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .. import lang, types
@@ -52,21 +52,28 @@ def compile_kernel(
     """
     with _LOCK:
         generator = select(target, codegen)
-        typed = infer(pyfunc, args, generator)
-        if typed.returns != types.none:
-            raise CompileError(
-                f"a kernel returns nothing, this one {typed.returns}: store it in an array",
-                typed.function.span,
-            )
+        typed = infer_kernel(pyfunc, args, generator.libdevice is not None)
         module = _lower(typed, target, generator)
         text = str(module)
         return Compiled(kernel_name(typed), args, typed, text, generator.compile(text, target))
 
 
-def infer(pyfunc: Callable[..., Any], args: tuple[Type, ...], generator: Codegen) -> Typed:
-    """The typed function; arrays among a kernel's arguments lie in global memory."""
+def infer_kernel(
+    pyfunc: Callable[..., Any], args: tuple[Type, ...], libdevice: bool = True
+) -> Typed:
+    """Type *pyfunc* as a kernel; arrays among its arguments lie in global memory.
+
+    Raises:
+        CompileError: it cannot be compiled.
+    """
     placed = tuple(_in_global_memory(ty) for ty in args)
-    return Inference(REGISTRY, generator.libdevice is not None).specialize(pyfunc, placed)
+    typed = Inference(REGISTRY, libdevice).specialize(pyfunc, placed)
+    if typed.returns != types.none:
+        raise CompileError(
+            f"a kernel returns nothing, this one {typed.returns}: store it in an array",
+            typed.function.span,
+        )
+    return typed
 
 
 def _in_global_memory(ty: Type) -> Type:
@@ -87,8 +94,3 @@ def _lower(typed: Typed, target: Target, generator: Codegen) -> Any:
     module = Module(generator.dialect, options)
     LoweringProgram(module, REGISTRY).kernel(typed, kernel_name(typed))
     return module.llvm
-
-
-def with_options(target: Target, **options: Any) -> Target:
-    """*target* with other options."""
-    return replace(target, **options)

@@ -14,8 +14,7 @@ from typing import Any
 
 from .. import types
 from ..errors import CompileError, Span, TypingError
-from ..signature import Signature
-from ..types import BoundMethod, Literal, Scalar, Type
+from ..types import BoundMethod, Literal, Scalar, Signature, Type
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
 from .folding import fold
@@ -210,7 +209,8 @@ class Inference:
         return Literal(value) if known is None else known[0]
 
     def _arg(self, instr: Instr) -> Type:
-        return self.typed.args[instr.attr]
+        position: int = instr.attr
+        return self.typed.args[position]
 
     def _phi(self, instr: Instr) -> Type | None:
         found = self.types.get(instr)
@@ -243,7 +243,8 @@ class Inference:
     ) -> Type:
         row, match = self.program.registry.resolve(callee, args, names)
         if match.python is not None and not (match.libdevice and self.program.libdevice):
-            typed = self.program.specialize(match.python, match.args)
+            wanted = tuple(t if t is not None else a for t, a in zip(match.args, args, strict=True))
+            typed = self.program.specialize(match.python, wanted)
             self.typed.callees[instr] = typed, tuple(range(len(args)))
             return fold(callee, args, typed.returns)
         self.typed.matches[instr] = (row, match)
@@ -257,9 +258,9 @@ class Inference:
         registry = self.program.registry
         if isinstance(callee, BoundMethod):
             rows = registry.find_method(callee.owner, callee.method)
-            match = registry.select(rows, (callee.owner, *args), instr.attr)
-            self.typed.matches[instr] = match
-            return match[1].returns
+            row, match = registry.select(rows, (callee.owner, *args), instr.attr)
+            self.typed.matches[instr] = row, match
+            return match.returns
         if not isinstance(callee, Literal):
             raise TypingError(f"a value of type {callee} cannot be called", instr.span)
         if registry.knows(callee.value):
@@ -296,7 +297,7 @@ class Inference:
         wide = types.widen(owner)
         row = self.program.registry.find_attribute(wide, instr.attr)
         if row is not None:
-            found = row.rule(wide)
+            found: Type | None = row.rule(wide)
             if found is not None:
                 return found
         if self.program.registry.find_method(wide, instr.attr):

@@ -110,6 +110,7 @@ class Function:
     blocks: list[Block] = field(default_factory=list)
     size: int = 0
     reads: list[tuple[str, Instr, Span]] = field(default_factory=list)
+    writes: list[tuple[str, Instr, Span]] = field(default_factory=list)
 
     def instructions(self) -> Iterator[Instr]:
         """All instructions, in block order."""

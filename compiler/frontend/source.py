@@ -76,8 +76,10 @@ def _parse(filename: str, lines: tuple[str, ...]) -> ast.Module | None:
 
 def _is_definition(node: ast.AST, code: types.CodeType) -> bool:
     if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and _parameters(node) == _code_parameters(code) and (
-            node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
+        return (
+            code.co_name == "<lambda>"
+            and _parameters(node) == _code_parameters(code)
+            and (node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno))
         )
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
         return False

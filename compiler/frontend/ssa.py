@@ -128,6 +128,7 @@ def simplify(function: Function) -> None:
         elif isinstance(end, Return) and end.value is not None:
             end.value = _resolve(replaced, end.value)
     function.reads = [(n, _resolve(replaced, v), span) for n, v, span in function.reads]
+    function.writes = [(n, _resolve(replaced, v), span) for n, v, span in function.writes]
     live = _live_phis(function)
     for block in function.blocks:
         block.instrs = [

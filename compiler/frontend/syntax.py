@@ -121,6 +121,7 @@ class Syntax(Expressions):
         """Store *value* to a name, an element, or each name of a tuple."""
         if isinstance(target, ast.Name):
             self.b.env[target.id] = value
+            self.b.function.writes.append((target.id, value, self.span(target)))
         elif isinstance(target, ast.Subscript):
             args = [self.visit(target.value), self.visit(target.slice), value]
             self.b.apply(operator.setitem, args, self.span(target))
@@ -217,7 +218,9 @@ class Syntax(Expressions):
         self.b.jump(latch)
         self.loops.pop()
         if self.b.start(latch, span):
-            self.b.env[counter] = self.b.apply(internal.range_next, [self.b.env[counter], step], span)
+            self.b.env[counter] = self.b.apply(
+                internal.range_next, [self.b.env[counter], step], span
+            )
             self.b.jump(header)
         self.b.close_loop(header)
         self._finish_loop(node, exhausted, done)

@@ -130,9 +130,7 @@ def element(b: Builder, owner: Value, index: Value) -> ir.Value:
     ty = owner.type
     assert isinstance(ty, Array)
     lengths = shape(owner)
-    places = [
-        position(b, i, n) for i, n in zip(index_values(b, index), lengths, strict=True)
-    ]
+    places = [position(b, i, n) for i, n in zip(index_values(b, index), lengths, strict=True)]
     pointer = owner.leaves[0]
     if not places:
         return pointer
@@ -172,9 +170,7 @@ def view(b: Builder, owner: Value, index: Value, to: Array) -> Value:
     return Value(to, (pointer, *new_lengths, *(new_steps if to.layout == "A" else ())))
 
 
-def slice_bounds(
-    b: Builder, item: Value, length: ir.Value
-) -> tuple[ir.Value, ir.Value, ir.Value]:
+def slice_bounds(b: Builder, item: Value, length: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Start, count and step of a slice of an axis, clipped as Python's slice.indices does."""
     start, stop, step = b.items(item)
     ll, zero, one = b.llvm, b.int64(0), b.int64(1)
@@ -217,7 +213,9 @@ def _join_leaves(b: Builder, match: Match, *items: Value) -> Value:
 
 
 row(builtins.slice, rule=_slice)(_join_leaves)
-row(internal.make_tuple, rule=lambda *items: Match((None,) * len(items), Tuple(items)))(_join_leaves)
+row(internal.make_tuple, rule=lambda *items: Match((None,) * len(items), Tuple(items)))(
+    _join_leaves
+)
 
 
 # Tuples
@@ -244,8 +242,9 @@ def _tuple_item(owner: Type, index: Type) -> Match | None:
 def tuple_item(b: Builder, match: Match, owner: Value, index: Value) -> Value:
     """t[i]; an index out of range gives the first item"""
     items = b.items(owner)
-    if match.data is not None:
-        return items[match.data]
+    known: int | None = match.data
+    if known is not None:
+        return items[known]
     place = position(b, index, b.int64(len(items)))
     leaves = list(items[0].leaves)
     for number_, item in enumerate(items[1:], 1):

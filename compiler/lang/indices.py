@@ -12,7 +12,7 @@ from ..types import Literal, Type
 from ..typing.registry import REGISTRY, Match
 from .stub import Dim3, Register, Stub
 
-# Largest values, CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability".
+# CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability".
 _BLOCK = (1024, 1024, 64)
 _GRID = (2**31 - 1, 65535, 65535)
 
@@ -52,7 +52,9 @@ def register(b: Builder, source: Register) -> Value:
 
 def _dimensions(ndim: Type) -> Match | None:
     if not isinstance(ndim, Literal) or ndim.value not in (1, 2, 3):
-        raise TypingError("grid and gridsize take the number of dimensions, 1, 2 or 3, as a constant")
+        raise TypingError(
+            "grid and gridsize take the number of dimensions, 1, 2 or 3, as a constant"
+        )
     count: int = ndim.value
     returns = types.py_int if count == 1 else types.Tuple((types.py_int,) * count)
     return Match((None,), returns, data="xyz"[:count])

@@ -142,7 +142,7 @@ def _power(base: Type, exponent: Type) -> Match | None:
         return None
     count = exponent.value if isinstance(exponent, Literal) else None
     small = isinstance(count, int) and not isinstance(count, bool) and abs(count) <= 64
-    if small and isinstance(both, Integer) and count < 0:
+    if small and isinstance(both, Integer) and count is not None and count < 0:
         both = types.py_float if both.weak else types.float64
     if small:
         return Match((both, None), both, data=count)

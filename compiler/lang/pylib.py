@@ -53,4 +53,3 @@ def int_power(base: Any, exponent: Any) -> Any:
 def float_power(base: Any, exponent: Any) -> Any:
     """base ** exponent."""
     return math.pow(base, exponent)
-

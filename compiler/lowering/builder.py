@@ -174,4 +174,3 @@ def _zero(leaf: ir.Type) -> Any:
     if isinstance(leaf, ir.PointerType):
         return None
     return 0 if isinstance(leaf, ir.IntType) else 0.0
-

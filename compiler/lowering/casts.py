@@ -63,11 +63,9 @@ def constant(value: Any, to: Scalar) -> ir.Constant:
 
 
 def _integer(value: Any, to: Integer) -> int:
-    if isinstance(value, float | np.floating):
-        if not math.isfinite(value):
-            raise TypingError(f"{value} cannot be converted to {to}")
-        value = math.trunc(value)
-    number = int(value)
+    if isinstance(value, float | np.floating) and not math.isfinite(value):
+        raise TypingError(f"{value} cannot be converted to {to}")
+    number = int(value)  # Cuts the fraction.
     low, high = -(2 ** (to.bits - 1)), 2**to.bits - 1
     if to.signed and not to.weak:
         high = 2**to.bits - 1  # Hexadecimal masks such as 0xFFFFFFFF are bit patterns.
@@ -75,8 +73,9 @@ def _integer(value: Any, to: Integer) -> int:
         high = 2 ** (to.bits - 1) - 1
     if not low <= number <= high:
         raise TypingError(f"the integer {number} does not fit in {to.bits} bits: {to}")
-    wrapped = number & (2**to.bits - 1)
-    return wrapped - 2**to.bits if to.signed and wrapped >> (to.bits - 1) else wrapped
+    half: int = 2 ** (to.bits - 1)
+    wrapped: int = number & (2 * half - 1)
+    return wrapped - 2 * half if to.signed and wrapped >= half else wrapped
 
 
 def _scalar(b: Builder, leaf: ir.Value, given: Scalar, to: Scalar) -> ir.Value:

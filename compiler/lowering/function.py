@@ -82,9 +82,7 @@ class Lowering:
         self.program = program
         self.typed = typed
         self.function = function
-        self.blocks = {
-            block: function.append_basic_block(f"b{block.id}") for block in typed.blocks
-        }
+        self.blocks = {block: function.append_basic_block(f"b{block.id}") for block in typed.blocks}
         first = self.blocks[typed.blocks[0]]
         self.b = Builder(program.module, ir.IRBuilder(first))
         self.values: dict[Instr, Value] = {}
@@ -106,7 +104,7 @@ class Lowering:
 
     def _arguments(self) -> None:
         leaves = list(self.function.args)
-        self.arguments = []
+        self.arguments: list[Value] = []
         for ty in self.typed.args:
             expected = self.b.layout.leaves(ty)
             taken, leaves = leaves[: len(expected)], leaves[len(expected) :]
@@ -173,12 +171,13 @@ class Lowering:
         return self._object(instr.attr)
 
     def _object(self, value: Any) -> Value:
-        ty, lower = self.program.registry.values[id(value)]
+        lower = self.program.registry.values[id(value)][1]
         result: Value = lower(self.b, value)
         return result
 
     def lower_arg(self, instr: Instr) -> Value:
-        return self.arguments[instr.attr]
+        position: int = instr.attr
+        return self.arguments[position]
 
     def lower_phi(self, instr: Instr) -> Value:
         ty = self.typed.types[instr]

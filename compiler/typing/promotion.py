@@ -17,7 +17,7 @@ def arithmetic(ty: Scalar) -> Scalar:
     return ty
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def promote(left: Scalar, right: Scalar) -> Scalar:
     """The type of ``left + right``, as NumPy 2 (NEP 50) has it for scalars.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import TypingError
 from ..types import Literal, Type, widen
 
 Rule = Callable[..., "Match | None"]
 Lower = Callable[..., Any]
+L = TypeVar("L", bound=Lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Row:
         """The rule's answer; the last len(names) arguments are given by keyword."""
         split = len(args) - len(names)
         try:
-            bound = self.parameters.bind(*args[:split], **dict(zip(names, args[split:], strict=True)))
+            bound = self.parameters.bind(
+                *args[:split], **dict(zip(names, args[split:], strict=True))
+            )
         except TypeError:
             return None
         return self.rule(*bound.args, **bound.kwargs)
@@ -80,12 +83,10 @@ class Registry:
         self._kept: list[Any] = []  # Objects are known by id, so they must live.
         self._cache: dict[Any, tuple[Row, Match]] = {}
 
-    def function(
-        self, *callees: Any, rule: Rule, name: str = ""
-    ) -> Callable[[Lower], Lower]:
+    def function(self, *callees: Any, rule: Rule, name: str = "") -> Callable[[L], L]:
         """Decorate the lowering of *callees*; rows are tried in the order of registration."""
 
-        def register(lower: Lower) -> Lower:
+        def register(lower: L) -> L:
             for callee in callees:
                 self._kept.append(callee)
                 shown = name or getattr(callee, "__name__", str(callee))
@@ -95,13 +96,13 @@ class Registry:
 
         return register
 
-    def value(self, ty: Type, *objects: Any) -> Callable[[Lower], Lower]:
+    def value(self, ty: Type, *objects: Any) -> Callable[[L], L]:
         """Decorate the lowering of *objects* that stand for a run-time value of type *ty*.
 
         The lowering takes the builder and the object.
         """
 
-        def register(lower: Lower) -> Lower:
+        def register(lower: L) -> L:
             for item in objects:
                 self._kept.append(item)
                 self.values[id(item)] = (ty, lower)
@@ -111,19 +112,19 @@ class Registry:
 
     def attribute(
         self, owner: type, name: str, rule: Callable[[Any], Type | None]
-    ) -> Callable[[Lower], Lower]:
+    ) -> Callable[[L], L]:
         """Decorate the lowering of an attribute; *rule* takes the owner's type."""
 
-        def register(lower: Lower) -> Lower:
+        def register(lower: L) -> L:
             self.attributes[owner, name] = Attribute(name, rule, lower)
             return lower
 
         return register
 
-    def method(self, owner: type, name: str, rule: Rule) -> Callable[[Lower], Lower]:
+    def method(self, owner: type, name: str, rule: Rule) -> Callable[[L], L]:
         """Decorate the lowering of a method; *rule* takes the owner's type first."""
 
-        def register(lower: Lower) -> Lower:
+        def register(lower: L) -> L:
             self.methods.setdefault((owner, name), []).append(Row(name, rule, lower))
             return lower
 
@@ -175,9 +176,7 @@ class Registry:
         split = len(given) - len(names)
         given[split:] = [f"{n}={t}" for n, t in zip(names, given[split:], strict=True)]
         expected = " or ".join(f"{row.name}{_plain(row.parameters)}" for row in rows)
-        raise TypingError(
-            f"{rows[0].name}({', '.join(given)}) is not supported; it is {expected}"
-        )
+        raise TypingError(f"{rows[0].name}({', '.join(given)}) is not supported; it is {expected}")
 
 
 def _plain(signature: inspect.Signature) -> str:

@@ -1,0 +1,1 @@
+"""From a Python call to a launch: specialisation, arguments, loading, launching."""

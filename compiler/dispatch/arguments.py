@@ -1,0 +1,230 @@
+"""Kernel arguments: the type of each, and the leaves that a launch passes for it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cudadrv
+from cudadrv import DeviceArray
+
+from .. import types
+from ..types import Array, Boolean, Float, Integer, Scalar, Tuple, Type
+
+Writeback = Callable[[], None]
+
+
+def typeof(value: Any) -> Type:
+    """The kernel type of a launch argument.
+
+    Raises:
+        TypeError: a kernel cannot take such an object.
+        OverflowError: an int does not fit in 64 bits.
+    """
+    known = _PLAIN.get(type(value))
+    if known is not None:
+        return known
+    if type(value) is int:
+        return _int_type(value)
+    if isinstance(value, DeviceArray | np.ndarray):
+        return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
+    if isinstance(value, np.generic):
+        return types.from_dtype(value.dtype)
+    if isinstance(value, tuple):
+        return Tuple(tuple(typeof(item) for item in value))
+    if hasattr(value, "__cuda_array_interface__"):
+        array = cudadrv.as_cuda_array(value)
+        return _array_type(array.dtype, array.shape, array.strides, _is_readonly(array))
+    if isinstance(value, int):  # An IntEnum, for example.
+        return _int_type(value)
+    raise TypeError(
+        f"{type(value).__name__} is no kernel argument: pass NumPy or device arrays, numbers, "
+        f"bools, None or tuples of these"
+    )
+
+
+_PLAIN: dict[type, Type] = {
+    bool: types.boolean,
+    float: types.py_float,
+    type(None): types.none,
+    **{ty.dtype.type: ty for ty in types.SCALARS},
+}
+
+
+def _int_type(value: int) -> Type:
+    if -(2**63) <= value < 2**63:
+        return types.py_int
+    if 0 <= value < 2**64:
+        return types.uint64
+    raise OverflowError(f"the int {value} does not fit in 64 bits")
+
+
+def _is_readonly(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return not value.flags.writeable
+    return bool(getattr(value, "readonly", False))
+
+
+def _array_type(
+    dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], readonly: bool
+) -> Array:
+    element = types.from_dtype(dtype)
+    return Array(element, len(shape), layout(shape, strides, dtype.itemsize), readonly=readonly)
+
+
+def layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> str:
+    """'C', 'F' or 'A'; an array that is both C and F contiguous is 'C'."""
+    if _is_contiguous(shape[::-1], strides[::-1], itemsize):
+        return "C"
+    return "F" if _is_contiguous(shape, strides, itemsize) else "A"
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether the first axis moves fastest, and each next as far as those before it reach."""
+    step = itemsize
+    for length, stride in zip(shape, strides, strict=True):
+        if length == 0:
+            return True
+        if length != 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+class Packer:
+    """Turns arguments into the leaves of the parameters of one specialisation.
+
+    Attributes:
+        codes: a struct code a leaf.
+    """
+
+    def __init__(self, names: tuple[str, ...], args: tuple[Type, ...]) -> None:
+        self.names = names
+        self.args = args
+        self.codes = "".join(code for ty in args for code in _codes(ty))
+
+    def pack(self, values: tuple[Any, ...], stream: Any, retr: list[Writeback]) -> list[Any]:
+        """The leaves of *values*; host arrays are copied in, and queue their way back on *retr*.
+
+        Raises:
+            TypeError, OverflowError: a value does not convert; the message names the argument.
+        """
+        leaves: list[Any] = []
+        for position, (ty, value) in enumerate(zip(self.args, values, strict=True)):
+            try:
+                _pack(ty, value, leaves, stream, retr)
+            except (TypeError, ValueError, OverflowError) as error:
+                kind = type(error)
+                raise kind(f"argument {position} ({self.names[position]}): {error}") from None
+        return leaves
+
+
+def _codes(ty: Type) -> str:
+    if isinstance(ty, Array):
+        return "P" + "q" * (ty.ndim * (2 if ty.layout == "A" else 1))
+    if isinstance(ty, Tuple):
+        return "".join(_codes(item) for item in ty.items)
+    if isinstance(ty, Boolean):
+        return "?"
+    if isinstance(ty, Scalar):
+        return {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
+                "u8": "Q", "f4": "f", "f8": "d"}[ty.dtype.str[1:]]  # fmt: skip
+    return ""
+
+
+def _pack(ty: Type, value: Any, leaves: list[Any], stream: Any, retr: list[Writeback]) -> None:
+    if isinstance(ty, Array):
+        leaves += _array_leaves(ty, value, stream, retr)
+    elif isinstance(ty, Scalar):
+        leaves.append(_number(ty, value))
+    elif isinstance(ty, Tuple):
+        if not isinstance(value, tuple) or len(value) != len(ty.items):
+            raise TypeError(f"expected a tuple {ty}, got {value!r}")
+        for item_type, item in zip(ty.items, value, strict=True):
+            _pack(item_type, item, leaves, stream, retr)
+    elif value is not None:
+        raise TypeError(f"expected None, got {value!r}")
+
+
+def _number(ty: Scalar, value: Any) -> Any:
+    if isinstance(ty, Boolean):
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"expected a bool, got {_kind(value)}")
+        return bool(value)
+    if isinstance(ty, Integer):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"expected an int for {ty}, got {_kind(value)}")
+        number = value.__index__()
+        bits = ty.bits
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if ty.signed else (0, 2**bits)
+        if not low <= number < high:
+            raise OverflowError(f"{number} does not fit in {ty}")
+        return number
+    assert isinstance(ty, Float)
+    if not isinstance(value, int | float | np.number) or isinstance(value, np.complexfloating):
+        raise TypeError(f"expected a number for {ty}, got {_kind(value)}")
+    number = float(value)
+    if ty.bits == 32:
+        try:
+            struct.pack("f", number)
+        except OverflowError:
+            raise OverflowError(f"{number} does not fit in {ty}") from None
+    return number
+
+
+def _kind(value: Any) -> str:
+    try:
+        return (
+            f"{typeof(value)} ({value!r})" if isinstance(value, int | float) else str(typeof(value))
+        )
+    except (TypeError, OverflowError):
+        return type(value).__name__
+
+
+def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> list[Any]:
+    if not isinstance(value, DeviceArray):
+        if isinstance(value, np.ndarray):
+            check_array(ty, typeof(value))
+            value = _copy_in(value, stream, retr)
+        elif hasattr(value, "__cuda_array_interface__"):
+            value = cudadrv.as_cuda_array(value)
+        else:
+            raise TypeError(f"expected an array {ty}, got {_kind(value)}")
+    given = _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
+    check_array(ty, given)
+    leaves = [value.handle, *value.shape]
+    return leaves + list(value.strides) if ty.layout == "A" else leaves
+
+
+def check_array(expected: Array, given: Type) -> None:
+    """Raise TypeError unless an array of type *given* can be passed as *expected*."""
+    if not isinstance(given, Array):
+        raise TypeError(f"expected an array {expected}, got {given}")
+    if given.dtype != expected.dtype:
+        raise TypeError(f"expected an array of {expected.dtype}, got one of {given.dtype}")
+    if given.ndim != expected.ndim:
+        raise TypeError(f"expected {expected.ndim} dimensions ({expected}), got {given.ndim}")
+    if (expected.layout not in ("A", given.layout) and given.ndim > 1) or (
+        expected.layout != "A" and given.layout == "A"
+    ):
+        raise TypeError(
+            f"expected a contiguous array ({expected}), got strides that are not: copy it with "
+            f"np.ascontiguousarray, or declare it with ':' instead of '::1'"
+        )
+    if given.readonly and not expected.readonly:
+        raise TypeError("the array is read-only, and the kernel's signature may write to it")
+
+
+def _copy_in(array: np.ndarray[Any, Any], stream: Any, retr: list[Writeback]) -> DeviceArray:
+    """A device copy of a host array; unless it is read-only, a write-back is queued."""
+    device = cudadrv.to_device(array, stream=stream)
+
+    def copy_out() -> None:
+        array[...] = device.copy_to_host(stream=stream)
+
+    if array.flags.writeable:
+        retr.append(copy_out)
+    return device

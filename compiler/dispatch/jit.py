@@ -1,0 +1,187 @@
+"""The jit decorator, and kernels that are specialised for the arguments of each call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import cudadrv
+
+from .. import types
+from ..frontend.infer import Program, converts
+from ..signature import normalize
+from ..types import Signature, Type
+from ..typing.registry import REGISTRY
+from .arguments import typeof
+from .kernel import CUDAKernel, CUDAKernelBase, current_target
+from .pipeline import compile_kernel, infer_kernel
+
+OPTIONS = ("debug", "fastmath", "fma", "opt", "codegen")
+
+
+class AutoJitCUDAKernel(CUDAKernelBase):
+    """A kernel compiled for the argument types of each call, or for declared signatures.
+
+    Attributes:
+        pyfunc: the Python function.
+        definitions: the specialisations by (compute capability, argument types).
+        signatures: the declared ones; empty for lazy specialisation.
+    """
+
+    def __init__(
+        self, pyfunc: Callable[..., Any], signatures: tuple[Signature, ...], options: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self.pyfunc = pyfunc
+        self.signatures = signatures
+        self.options = options
+        self.parameters = tuple(inspect.signature(pyfunc).parameters)
+        self.definitions: dict[tuple[tuple[int, int], tuple[Type, ...]], CUDAKernel] = {}
+        functools.update_wrapper(self, pyfunc)
+        for signature in signatures:
+            if signature.returns not in (None, types.none):
+                raise TypeError(f"the signature {signature} of a kernel must return void")
+            infer_kernel(pyfunc, signature.args)  # Errors in the source are shown where it stands.
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.pyfunc.__qualname__}>"
+
+    def __call__(self, *args: Any) -> None:
+        """Specialise for the arguments and launch with the configuration."""
+        self._check_configured(self.pyfunc.__name__)
+        if len(args) != len(self.parameters):
+            raise TypeError(
+                f"{self.pyfunc.__name__} takes {len(self.parameters)} arguments "
+                f"({', '.join(self.parameters)}), {len(args)} given"
+            )
+        kernel = self.specialize(*args)
+        kernel.griddim, kernel.blockdim = self.griddim, self.blockdim
+        kernel.stream, kernel.sharedmem = self.stream, self.sharedmem
+        kernel.launch(args)
+
+    def specialize(self, *args: Any) -> CUDAKernel:
+        """The kernel that these arguments would run, compiled if it is not yet."""
+        found = []
+        for position, arg in enumerate(args):
+            try:
+                found.append(typeof(arg))
+            except (TypeError, OverflowError) as error:
+                name = self.parameters[position]
+                raise type(error)(f"argument {position} ({name}): {error}") from None
+        given = tuple(found)
+        if self.signatures:
+            given = self._declared(given)
+        return self._definition(given).copy()  # type: ignore[no-any-return]
+
+    def _declared(self, given: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The argument types of the best declared signature; the only one decides alone."""
+        if len(self.signatures) == 1:
+            return self.signatures[0].args
+        for exact in (True, False):
+            for signature in self.signatures:
+                pairs = zip(given, signature.args, strict=True)
+                if all(g == d if exact else converts(g, d) for g, d in pairs):
+                    return signature.args
+        declared = "; ".join(map(str, self.signatures))
+        raise TypeError(f"{self.pyfunc.__name__} is declared {declared}: no match for {given}")
+
+    def compile(self, signature: Any) -> CUDAKernel:
+        """Compile for a signature, or tuple of argument types, on the current device."""
+        return self._definition(normalize(signature).args)
+
+    def _definition(self, args: tuple[Type, ...]) -> CUDAKernel:
+        options = {k: v for k, v in self.options.items() if k != "codegen"}
+        target = current_target(**options)
+        kernel = self.definitions.get((target.cc, args))
+        if kernel is None:
+            compiled = compile_kernel(self.pyfunc, args, target, self.options.get("codegen"))
+            kernel = CUDAKernel(compiled, self.parameters)
+            self.definitions[target.cc, args] = kernel
+        return kernel
+
+    def inspect_llvm(self, signature: Any = None) -> Any:
+        """The LLVM IR for a signature, or a dict of all by argument types."""
+        return self._inspect(signature, CUDAKernel.inspect_llvm)
+
+    def inspect_ptx(self, signature: Any = None) -> Any:
+        """The PTX for a signature, or a dict of all by argument types."""
+        return self._inspect(signature, CUDAKernel.inspect_ptx)
+
+    inspect_asm = inspect_ptx
+
+    def _inspect(self, signature: Any, what: Callable[[CUDAKernel], str]) -> Any:
+        if signature is not None:
+            return what(self.compile(signature))
+        return {args: what(kernel) for (_, args), kernel in self.definitions.items()}
+
+    def inspect_types(self, file: TextIO | None = None) -> None:
+        """Print the annotated source of every specialisation."""
+        for kernel in self.definitions.values():
+            kernel.inspect_types(file)
+
+
+class DeviceFunction:
+    """A function that kernels call; compiled for each call's types, or for its signature."""
+
+    def __init__(self, pyfunc: Callable[..., Any], signature: Signature | None) -> None:
+        self.pyfunc = pyfunc
+        self.signature = signature
+        functools.update_wrapper(self, pyfunc)
+        if signature is not None:
+            Program(REGISTRY).specialize(pyfunc, signature.args)
+
+    def __repr__(self) -> str:
+        return f"<device function {self.pyfunc.__qualname__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{self.pyfunc.__name__} is a device function: kernels call it; on the host call "
+            f"{self.pyfunc.__name__}.pyfunc"
+        )
+
+
+def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> Any:
+    """Make a kernel, or a device function, of a Python function.
+
+    ``@jit`` specialises at each call; ``@jit("void(float32[:], int32)")``, or a list of
+    signatures, fixes the types, and calls convert to them.
+
+    Args:
+        func_or_sig: the function, or its signature or signatures.
+        device: make a function that kernels call instead.
+        **options: `fma` (contract a*b + c, on by default), `fastmath` (flush denormals,
+            approximate division and functions), `debug`, `opt` (0 to 3), `codegen` ("nvvm",
+            "llvm").
+
+    Raises:
+        TypeError: an option or signature is unknown.
+        CompileError: a declared signature does not compile.
+    """
+    unknown = set(options) - set(OPTIONS)
+    if unknown:
+        raise TypeError(f"jit has no option {', '.join(sorted(unknown))}: use {', '.join(OPTIONS)}")
+    if inspect.isfunction(func_or_sig):
+        return _make(func_or_sig, (), device, options)
+    many = isinstance(func_or_sig, list)
+    signatures = tuple(map(normalize, func_or_sig if many else [func_or_sig]))
+    if func_or_sig is None:
+        signatures = ()
+    return lambda pyfunc: _make(pyfunc, signatures, device, options)
+
+
+def _make(
+    pyfunc: Callable[..., Any],
+    signatures: tuple[Signature, ...],
+    device: bool,
+    options: dict[str, Any],
+) -> Any:
+    if not device:
+        return AutoJitCUDAKernel(pyfunc, signatures, options)
+    if len(signatures) > 1:
+        raise TypeError("a device function has one signature, or none to take what comes")
+    return DeviceFunction(pyfunc, signatures[0] if signatures else None)
+
+
+__all__ = ["AutoJitCUDAKernel", "DeviceFunction", "cudadrv", "jit"]
