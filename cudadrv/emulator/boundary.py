@@ -1,0 +1,163 @@
+"""Python functions as C functions: arguments and results converted as raw's table declares them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from cudadrv import raw
+from cudadrv.raw import table, types
+
+from . import state
+from .status import Status
+
+Function = Callable[..., Any]
+FUNCTIONS: dict[str, Function] = {}
+_BEFORE_INIT: set[str] = set()
+_VARIANTS = ("_ptds", "_ptsz")
+_strings: dict[str, Any] = {}
+
+
+def exported(*others: str, before_init: bool = False) -> Callable[[Function], Function]:
+    """Make a function what the exported symbol of its name does, and *others* too.
+
+    It takes the in-parameters that cuda.h declares: handles as objects, strings as str. It returns
+    the out-parameters, a tuple if there are several; None leaves one alone. It raises Status.
+    """
+
+    def add(function: Function) -> Function:
+        for name in (function.__name__, *others):
+            FUNCTIONS[name] = function
+            if before_init:
+                _BEFORE_INIT.add(name)
+        return function
+
+    return add
+
+
+def text(value: str) -> int:
+    """The address of a C string that lives as long as the process."""
+    if value not in _strings:
+        _strings[value] = ctypes.create_string_buffer(value.encode())
+    return ctypes.addressof(_strings[value])
+
+
+def _string(address: int | None) -> str:
+    if not address:
+        raise Status("INVALID_VALUE")
+    return ctypes.string_at(address).decode(errors="replace")
+
+
+def _device(ordinal: int) -> int:
+    if ordinal != 0:
+        raise Status("INVALID_DEVICE")
+    return ordinal
+
+
+def _context(handle: int | None) -> state.Context | None:
+    return state.Context.of(handle) if handle else None
+
+
+# C type of a parameter -> what turns it into what the function takes.
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "const char*": _string,
+    "CUdevice": _device,
+    "CUcontext": _context,
+    "CUstream": state.stream,
+    "CUevent": state.Event.of,
+}
+
+
+class Callback:
+    """The C function of one exported symbol."""
+
+    def __init__(self, name: str, function: Function) -> None:
+        self.name = name
+        self.function = function
+        self.needs_init = name not in _BEFORE_INIT
+        self.steps: list[tuple[bool, Any]] = []
+        for is_out, spelled, _ in raw.parameters(name):
+            if is_out:
+                self.steps.append((True, types.ctype(spelled[:-1])))
+            else:
+                self.steps.append((False, CONVERTERS.get(spelled)))
+        self.c_function = raw.prototype(name)(self.call)
+        self.address = ctypes.cast(self.c_function, ctypes.c_void_p).value or 0
+
+    def call(self, *given: Any) -> int:
+        """What C calls: a CUresult, never an exception."""
+        try:
+            return self._call(given)
+        except Status as status:
+            return status.code
+        except BaseException:
+            print(f"cudadrv emulator: internal error in {self.name}", file=sys.stderr)
+            traceback.print_exc()
+            return Status("UNKNOWN").code
+
+    def _call(self, given: tuple[Any, ...]) -> int:
+        if self.needs_init and not state.device.initialized:
+            raise Status("NOT_INITIALIZED")
+        arguments, outs = [], []
+        for value, (is_out, how) in zip(given, self.steps):
+            if is_out:
+                outs.append((value, how))
+            else:
+                arguments.append(how(value) if how else value)
+        if len(outs) == 1 and not outs[0][0]:
+            raise Status("INVALID_VALUE")
+        results = self.function(*arguments)
+        if len(outs) == 1:
+            results = (results,)
+        for (address, kind), result in zip(outs, results or ()):
+            if address and result is not None:
+                _store(address, kind, result)
+        return 0
+
+
+def _store(address: int, kind: Any, result: Any) -> None:
+    if isinstance(result, (ctypes.Structure, ctypes.Union)):
+        ctypes.memmove(address, ctypes.byref(result), ctypes.sizeof(result))
+        return
+    if isinstance(result, state.Object):
+        result = result.handle
+    elif isinstance(result, str):
+        result = text(result)
+    kind.from_address(address).value = result
+
+
+class Emulator:
+    """The software driver; what raw opens in place of libcuda."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: dict[str, Callback] = {}
+
+    def __repr__(self) -> str:
+        return "Emulator()"
+
+    def address(self, name: str, version: int) -> int:
+        """The C address of the exported function *name*; 0 if the emulator does not have it."""
+        function = FUNCTIONS.get(name)
+        for suffix in _VARIANTS:
+            if function is None and name.endswith(suffix):
+                function = FUNCTIONS.get(name[: -len(suffix)])
+        if function is None or name not in table.FUNCTIONS:
+            return 0
+        with self._lock:
+            if name not in self._callbacks:
+                self._callbacks[name] = Callback(name, function)
+            return self._callbacks[name].address
+
+    def find(self, name: str, version: int) -> int:
+        """The newest ABI version of *name* that was there in CUDA *version*."""
+        best = (-1, "")
+        for known in (name, *(f"{name}_v{i}" for i in range(2, 9))):
+            since = table.FUNCTIONS.get(known, (version + 1,))[0]
+            if since <= version and (known in FUNCTIONS):
+                best = max(best, (since, known))
+        return self.address(best[1], version) if best[1] else 0

@@ -1,0 +1,1 @@
+"""The driver functions, one module per noun; importing them registers them."""

@@ -1,0 +1,153 @@
+"""A loaded PTX module: its global variables, its kernels, and their native code when needed."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+
+from .analysis import Plan, address_taken, alignment, byte_size, instructions, param_layout
+from .errors import PtxError
+from .isa import Op
+from .jit import Code
+from .parser import parse
+from .state import Object
+from .syntax import Float, Function, Integer, Reference, Variable
+from .translate import translate
+from .types import TYPES
+
+
+class Kernel(Object):
+    """A kernel; as in the driver, a CUkernel is also a CUfunction."""
+
+    def __init__(self, program: Program, entry: Function) -> None:
+        super().__init__()
+        self.program = program
+        self.entry = entry
+        self.name = entry.name
+        self.params = param_layout(entry.params)
+        self.params_size = max((offset + size for offset, size in self.params), default=0)
+        self.attributes: dict[int, int] = {}
+        self.plan = Plan(program.module, entry)
+        self._lock = threading.Lock()
+        self._code: Code | None = None
+
+    @property
+    def max_threads(self) -> int:
+        """Threads a block may have."""
+        limit = 1
+        for value in self.entry.directives.get("maxntid", (1024,)):
+            limit *= value
+        return min(limit, 1024)
+
+    def llvm_ir(self) -> str:
+        """The LLVM IR it is translated to."""
+        try:
+            return translate(self.plan, self.program.addresses)
+        except PtxError as error:
+            raise self.program.explain(error) from None
+
+    def code(self) -> Code:
+        """Its native code, compiled on first use."""
+        with self._lock:
+            if self._code is None:
+                self._code = Code(self.llvm_ir())
+            return self._code
+
+
+class Program(Object):
+    """A module or library.
+
+    Raises:
+        PtxError: the text is not PTX, or uses what the emulator does not have.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.module = parse(text)
+        self.addresses: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+        try:
+            self._check()
+            self._place_variables()
+            entries = [f for f in self.module.functions.values() if f.is_entry and f.body]
+            self.kernels = {entry.name: Kernel(self, entry) for entry in entries}
+        except PtxError as error:
+            raise self.explain(error) from None
+        super().__init__()
+
+    def explain(self, error: PtxError) -> PtxError:
+        """*error* with the text of its line."""
+        lines = self.text.split("\n")
+        if 0 < error.line <= len(lines):
+            error.text = lines[error.line - 1]
+        return error
+
+    def unload(self) -> None:
+        """Make its handles invalid."""
+        for kernel in self.kernels.values():
+            kernel.forget()
+        self.forget()
+
+    def _check(self) -> None:
+        if self.module.address_size != 64:
+            raise PtxError("only .address_size 64 is supported", unsupported=True)
+        for function in self.module.functions.values():
+            for instruction in instructions(function.body) if function.body else ():
+                Op(instruction)
+
+    def _place_variables(self) -> None:
+        """Give every global variable memory, then fill it."""
+        placed = [v for v in self.module.variables.values() if v.space in ("global", "const")]
+        at = 0
+        for variable in placed:
+            if variable.linkage == "extern":
+                raise PtxError(f"variable {variable.name} is not defined", variable.line)
+            align = max(alignment(variable), 16)
+            at = -(-at // align) * align
+            self.addresses[variable.name] = at
+            self.sizes[variable.name] = byte_size(variable)
+            at += byte_size(variable)
+        self.memory = ctypes.create_string_buffer(at + 256)
+        base = -(-ctypes.addressof(self.memory) // 256) * 256
+        for variable in placed:
+            self.addresses[variable.name] += base
+        for variable in placed:
+            self._fill(variable)
+
+    def _fill(self, variable: Variable) -> None:
+        size = TYPES[variable.type].bytes
+        data = b"".join(self._bytes(variable, value, size) for value in variable.init)
+        if len(data) > byte_size(variable):
+            raise PtxError(f"too many initial values for {variable.name}", variable.line)
+        ctypes.memmove(self.addresses[variable.name], data, len(data))
+
+    def _bytes(self, variable: Variable, value: Integer | Float | Reference, size: int) -> bytes:
+        if isinstance(value, Integer):
+            if TYPES[variable.type].is_float:
+                return _float_bytes(float(value.value), size)
+            return (value.value & ((1 << size * 8) - 1)).to_bytes(size, "little")
+        if isinstance(value, Float):
+            if value.width == size * 8:
+                return value.bits.to_bytes(size, "little")
+            code, width = ("<f", 4) if value.width == 32 else ("<d", 8)
+            return _float_bytes(struct.unpack(code, value.bits.to_bytes(width, "little"))[0], size)
+        address = self._address(variable, value.name) + value.offset
+        if value.mask:
+            address = (address & value.mask) // (value.mask & -value.mask)
+        return (address & ((1 << size * 8) - 1)).to_bytes(size, "little")
+
+    def _address(self, variable: Variable, name: str) -> int:
+        if name in self.addresses:
+            return self.addresses[name]
+        numbers = address_taken(self.module)
+        name = self.module.aliases.get(name, name)
+        if name not in numbers:
+            raise PtxError(f"{name} is not defined", variable.line)
+        return numbers[name]
+
+
+def _float_bytes(value: float, size: int) -> bytes:
+    return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+
+

@@ -1,0 +1,89 @@
+"""Host functions that kernels call: vprintf, clocks, yielding."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import jit
+
+_keep: list[Any] = []
+_print_lock = threading.Lock()
+_SPEC = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
+
+
+@functools.cache
+def install() -> None:
+    """Make the functions known to generated code."""
+    _define("emulator.vprintf", ctypes.c_int32, vprintf, ctypes.c_uint64, ctypes.c_uint64)
+    _define("emulator.nanoseconds", ctypes.c_uint64, time.time_ns)
+    _define("emulator.yield", None, lambda: time.sleep(0))
+
+
+def _define(name: str, result: Any, function: Callable[..., Any], *arguments: Any) -> None:
+    made = ctypes.CFUNCTYPE(result, *arguments)(function)
+    _keep.append(made)
+    jit.define(name, ctypes.cast(made, ctypes.c_void_p).value or 0)
+
+
+def vprintf(form: int, arguments: int) -> int:
+    """Device printf: *arguments* are in memory, each aligned to its size.
+
+    Returns:
+        the number of arguments, as on a GPU.
+    """
+    text, count = format_text(ctypes.string_at(form), arguments)
+    with _print_lock:
+        sys.stdout.write(text.decode(errors="replace"))
+        sys.stdout.flush()
+    return count
+
+
+def format_text(form: bytes, at: int) -> tuple[bytes, int]:
+    """The text of a printf, and how many arguments it took."""
+    count = 0
+
+    def take(code: str, size: int) -> Any:
+        nonlocal at, count
+        at = -(-at // size) * size
+        value = struct.unpack(f"={code}", ctypes.string_at(at, size))[0]
+        at += size
+        count += 1
+        return value
+
+    def one(match: re.Match[bytes]) -> bytes:
+        flags, width, precision, length, kind = match.groups()
+        if kind == b"%":
+            return b"%"
+        width = b"%d" % take("i", 4) if width == b"*" else width
+        precision = b"%d" % take("i", 4) if precision == b"*" else precision
+        spec = b"%" + flags + width + (b"" if precision is None else b"." + precision)
+        return _one(spec, kind.decode(), length or b"", take)
+
+    return _SPEC.sub(one, form), count
+
+
+def _one(spec: bytes, kind: str, length: bytes, take: Callable[[str, int], Any]) -> bytes:
+    if kind in "fFeEgGaA":
+        value = take("d", 8)
+        if kind in "aA":
+            return float(value).hex().encode()
+        return (spec + kind.encode()) % value
+    if kind == "s":
+        address = take("Q", 8)
+        return (spec + b"s") % (ctypes.string_at(address) if address else b"(null)")
+    if kind == "p":
+        return b"0x%x" % take("Q", 8)
+    wide = length in (b"l", b"ll", b"j", b"z", b"t")
+    code, size = ("q", 8) if wide else ("i", 4)
+    value = take(code if kind in "di" else code.upper(), size)
+    if kind == "c":
+        return (spec + b"c") % (value & 255)
+    return (spec + (b"d" if kind in "diu" else kind.encode())) % value

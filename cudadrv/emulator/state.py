@@ -1,0 +1,187 @@
+"""The emulated machine: its device, contexts, streams and events, and the handles to them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from typing import Any, TypeVar
+
+from cudadrv import config
+
+from .memory import Memory
+from .status import Status, require
+
+T = TypeVar("T", bound="Object")
+DRIVER_VERSION = 13000
+_handles: dict[int, Any] = {}
+_next_handle = itertools.count(0x10000, 16)
+
+
+class Object:
+    """Something that has a handle; *error* is what a wrong handle of its kind returns."""
+
+    error = "INVALID_HANDLE"
+
+    def __init__(self) -> None:
+        self.handle = next(_next_handle)
+        _handles[self.handle] = self
+
+    def forget(self) -> None:
+        """Make the handle invalid."""
+        _handles.pop(self.handle, None)
+
+    @classmethod
+    def of(cls: type[T], handle: int | None) -> T:
+        """The object behind a handle."""
+        found = _handles.get(handle or 0)
+        if not isinstance(found, cls):
+            raise Status(cls.error)
+        return found
+
+
+class Stream(Object):
+    """A stream; work is done when it is enqueued, so it is always idle."""
+
+    def __init__(self, context: Context, flags: int = 0, priority: int = 0) -> None:
+        super().__init__()
+        self.context = context
+        self.flags = flags
+        self.priority = priority
+        context.owned.append(self)
+
+
+class Event(Object):
+    """An event and when it was recorded, in nanoseconds."""
+
+    def __init__(self, context: Context, flags: int) -> None:
+        super().__init__()
+        self.context = context
+        self.flags = flags
+        self.recorded: int | None = None
+        context.owned.append(self)
+
+    def record(self) -> None:
+        self.recorded = time.perf_counter_ns()
+
+
+class Context(Object):
+    """A context; *failure* is the CUresult of a kernel that failed: every later call returns it."""
+
+    error = "INVALID_CONTEXT"
+
+    def __init__(self, flags: int = 0) -> None:
+        super().__init__()
+        self.flags = flags
+        self.failure = 0
+        self.owned: list[Object] = []
+        self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
+        self.cache_config = 0
+        self.default_stream = Stream(self)
+        self.memory = Memory()
+
+    def destroy(self) -> None:
+        for thing in self.owned:
+            thing.forget()
+        self.memory.clear()
+        self.forget()
+
+
+class Device:
+    """The one device: this machine's CPU."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.initialized = False
+        self.primary: Context | None = None
+        self.primary_users = 0
+        self.primary_flags = 0
+        self.cores = _cores()
+        self.total_memory = _physical_memory()
+        self.capability = _capability(config.emulator_cc())
+
+    def retain(self) -> Context:
+        with self.lock:
+            if self.primary is None:
+                self.primary = Context(self.primary_flags)
+            self.primary_users += 1
+            return self.primary
+
+    def release(self) -> None:
+        with self.lock:
+            require(self.primary_users, "INVALID_CONTEXT")
+            self.primary_users -= 1
+            if not self.primary_users:
+                self.reset()
+
+    def reset(self) -> None:
+        with self.lock:
+            if self.primary is not None:
+                self.primary.destroy()
+            self.primary = None
+            self.primary_users = 0
+
+    def free_memory(self) -> int:
+        used = sum(c.memory.used for c in list(_handles.values()) if isinstance(c, Context))
+        return max(self.total_memory - used, 0)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _capability(text: str) -> tuple[int, int]:
+    """(9, 0) from "9.0", "90" or "sm_90"."""
+    digits = "".join(c for c in text if c.isdigit())
+    if len(digits) < 2:
+        raise ValueError(f"CUDADRV_EMULATOR_CC={text!r}: write a compute capability such as 9.0")
+    return int(digits[:-1]), int(digits[-1])
+
+
+device = Device()
+
+
+class _Thread(threading.local):
+    """The context stack of a host thread."""
+
+    def __init__(self) -> None:
+        self.contexts: list[Context] = []
+
+
+thread = _Thread()
+
+
+def current() -> Context:
+    """The calling thread's context, healthy.
+
+    Raises:
+        Status: there is none, it was destroyed, or one of its kernels failed.
+    """
+    if not thread.contexts:
+        raise Status("INVALID_CONTEXT")
+    context = thread.contexts[-1]
+    if context.failure:
+        raise Status.of(context.failure)
+    if context.handle not in _handles:
+        raise Status("CONTEXT_IS_DESTROYED")
+    return context
+
+
+def stream(handle: int | None) -> Stream:
+    """The stream behind a handle; 0, 1 and 2 are the default ones."""
+    if handle in (None, 0, 1, 2):
+        return current().default_stream
+    found = Stream.of(handle)
+    if found.context.failure:
+        raise Status.of(found.context.failure)
+    return found

@@ -1,0 +1,28 @@
+"""How an emulated driver function fails: with a CUresult."""
+
+from __future__ import annotations
+
+from cudadrv.raw import table
+
+CODES = table.ENUMS["CUresult" if "CUresult" in table.ENUMS else "cudaError_enum"]
+
+
+class Status(Exception):
+    """The call returns this CUresult instead of CUDA_SUCCESS."""
+
+    def __init__(self, name: str) -> None:
+        self.code = CODES[f"CUDA_ERROR_{name}"]
+        super().__init__(name)
+
+    @classmethod
+    def of(cls, code: int) -> Status:
+        """The Status of the CUresult *code*."""
+        made = cls("UNKNOWN")
+        made.code = code
+        return made
+
+
+def require(condition: object, name: str = "INVALID_VALUE") -> None:
+    """Fail with CUDA_ERROR_*name* unless *condition* holds."""
+    if not condition:
+        raise Status(name)
