@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from .. import types
 from ..frontend.infer import Typed
-from ..frontend.source import Source
 
 
 def annotate(typed: Typed) -> str:
     """The source, each line followed by the types of the names that it assigns."""
     function = typed.function
-    source = Source(function.pyfunc)
+    source = function.source
     arguments = ", ".join(
         f"{name}: {ty}" for name, ty in zip(function.parameters, typed.args, strict=True)
     )

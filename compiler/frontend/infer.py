@@ -53,7 +53,6 @@ class Program:
         self.registry = registry
         self.libdevice = libdevice
         self.functions: dict[tuple[Any, tuple[Type, ...]], Typed] = {}
-        self._sources: dict[Any, Function] = {}
         self._active: list[tuple[Any, tuple[Type, ...]]] = []
 
     def specialize(self, pyfunc: Callable[..., Any], args: tuple[Type, ...]) -> Typed:
@@ -65,9 +64,7 @@ class Program:
         key = (pyfunc, args)
         if key in self.functions:
             return self.functions[key]
-        function = self._sources.get(pyfunc)
-        if function is None:
-            function = self._sources[pyfunc] = build(pyfunc)
+        function = build(pyfunc)
         if len(args) != len(function.parameters):
             raise CompileError(
                 f"{function.name} takes {len(function.parameters)} arguments "

@@ -6,11 +6,12 @@ Every operator is a call of a function of Python's `operator` module, so there a
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Span
+from .source import Source
 
 
 class Op(enum.Enum):
@@ -105,7 +106,7 @@ class Function:
 
     name: str
     parameters: tuple[str, ...]
-    pyfunc: Callable[..., Any]
+    source: Source
     span: Span
     blocks: list[Block] = field(default_factory=list)
     size: int = 0

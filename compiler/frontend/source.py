@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import linecache
 import types
-from collections.abc import Callable
-from typing import Any
 
 from ..errors import CompileError, Span
 
@@ -17,9 +15,7 @@ _TREES: dict[str, tuple[tuple[str, ...], ast.Module]] = {}
 class Source:
     """The text of one function: its tree and the lines that spans quote."""
 
-    def __init__(self, pyfunc: Callable[..., Any]) -> None:
-        if not isinstance(pyfunc, types.FunctionType):
-            raise CompileError(f"{pyfunc!r} is not a Python function: only those can be compiled")
+    def __init__(self, pyfunc: types.FunctionType) -> None:
         self.name = pyfunc.__qualname__.rpartition("<locals>.")[2]
         self.file = pyfunc.__code__.co_filename
         self.node, self.lines = _find(pyfunc)

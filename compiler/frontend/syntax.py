@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import operator
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..errors import CompileError, CompileWarning
 from . import internal
@@ -23,12 +25,21 @@ def build(pyfunc: Callable[..., Any]) -> Function:
     Raises:
         CompileError: the source is not to be had, or uses what kernels cannot.
     """
+    if not isinstance(pyfunc, types.FunctionType):
+        raise CompileError(f"{pyfunc!r} is not a Python function: only those can be compiled")
+    if pyfunc in _BUILT:
+        return _BUILT[pyfunc]
     source = Source(pyfunc)
-    function = Function(source.name, _parameters(source), pyfunc, source.span(source.node))
-    Syntax(function, source).run()
+    function = Function(source.name, _parameters(source), source, source.span(source.node))
+    Syntax(function, pyfunc).run()
     simplify(function)
     _check_reads(function)
+    _BUILT[pyfunc] = function
     return function
+
+
+# Globals and closure values are frozen here, for all specialisations alike.
+_BUILT: WeakKeyDictionary[Callable[..., Any], Function] = WeakKeyDictionary()
 
 
 def _parameters(source: Source) -> tuple[str, ...]:
@@ -53,9 +64,9 @@ class _Loop:
 class Syntax(Expressions):
     """One walk over a function's statements."""
 
-    def __init__(self, function: Function, source: Source) -> None:
-        super().__init__(Builder(function), source, function.pyfunc)
-        self.locals = set(function.parameters) | set(_stored(source.node))
+    def __init__(self, function: Function, pyfunc: Callable[..., Any]) -> None:
+        super().__init__(Builder(function), function.source, pyfunc)
+        self.locals = set(function.parameters) | set(_stored(function.source.node))
         self.loops: list[_Loop] = []
 
     def run(self) -> None:
