@@ -98,6 +98,7 @@ class Plan:
         suspends, exits: names of those in which a thread may wait or end.
         recursive: names of those that may call themselves.
         shared: offset of each shared variable; shared_bytes: their size without dynamic ones.
+        has_warp_operations: threads may wait for others of their warp.
         has_local: some function has local variables, so generic pointers may point to them.
         addressed: functions whose address is taken, in order.
     """
@@ -112,6 +113,7 @@ class Plan:
         self.shared: dict[int, int] = {}
         self.shared_bytes = 0
         self.has_local = False
+        self.has_warp_operations = False
         self.addressed = list(address_taken(module))
         self._extern: list[Variable] = []
         self._visit(entry)
@@ -135,8 +137,9 @@ class Plan:
                 self._variable(variable)
         for instruction in instructions(function.body):
             row, _ = find(instruction)
-            if row.suspends:
+            if row.barrier or row.warp:
                 self.suspends.add(function.name)
+            self.has_warp_operations |= row.warp
             if row.exits:
                 self.exits.add(function.name)
             for operand in instruction.operands:

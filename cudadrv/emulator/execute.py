@@ -53,14 +53,18 @@ def execute(
     kernel: Kernel, grid: Dim, block: Dim, dynamic: int, params: Any, cooperative: bool
 ) -> int:
     """Run all blocks; gives the CUresult that the kernel ended with, 0 if it is well."""
-    runtime.install()
+    shared = runtime.install()
+    code = kernel.code()
     record = LAUNCH.ctype()
+    record.block = code.address("block") or shared.block
+    record.thread = code.address("thread")
+    record.has_warp_operations = kernel.plan.has_warp_operations
     record.params = ctypes.addressof(params)
     record.grid_x, record.grid_y, record.grid_z = grid
     record.block_x, record.block_y, record.block_z = block
     record.dynamic_bytes = dynamic
     record.shared_bytes = kernel.plan.shared_bytes + dynamic
-    run = kernel.code().run
+    run = shared.run
     total = grid[0] * grid[1] * grid[2]
     if cooperative:
         _run_together(run, record, total)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -34,32 +32,32 @@ def target_machine() -> Any:
     )
 
 
-def optimize(text: str, machine: Any) -> Any:
+def optimize(text: str, machine: Any, level: int = 3) -> Any:
     """The module of the IR *text*, verified and optimised for *machine*."""
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    options.loop_interleaving = True
-    options.loop_unrolling = True
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = level > 1
+    options.loop_interleaving = options.loop_unrolling = level > 1
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return module
 
 
 class Code:
-    """Native code of one module; *run* takes the address of a launch record."""
+    """The native code of one module."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, level: int = 3) -> None:
         with _lock:
             machine = target_machine()
-            self.engine = llvm.create_mcjit_compiler(optimize(text, machine), machine)
+            self.engine = llvm.create_mcjit_compiler(optimize(text, machine, level), machine)
             self.engine.finalize_object()
-            self.address = self.engine.get_function_address("run")
-        self.run: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+    def address(self, name: str) -> int:
+        """The address of a function; 0 if the module does not have it."""
+        return int(self.engine.get_function_address(name))
 
 
 def define(name: str, address: int) -> None:

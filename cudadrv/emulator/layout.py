@@ -33,25 +33,27 @@ class Record:
 
 
 # One launch. *next* is the next block to run, shared by all workers; blocks from *limit* on wait.
+# *block* runs a block; for kernels of coroutines it is the scheduler, and *thread* starts a thread.
 # *error* is a CUresult; the block and thread that set it stand beside it.
 LAUNCH = Record(
     "launch",
     (
-        ("params", "ptr"), ("memory", "ptr"), ("next", "i64"), ("limit", "i64"), ("chunk", "i64"),
+        ("params", "ptr"), ("memory", "ptr"), ("block", "ptr"), ("thread", "ptr"),
+        ("next", "i64"), ("limit", "i64"), ("chunk", "i64"), ("grid_id", "i64"),
         ("grid_x", "i32"), ("grid_y", "i32"), ("grid_z", "i32"),
         ("block_x", "i32"), ("block_y", "i32"), ("block_z", "i32"),
-        ("shared_bytes", "i32"), ("dynamic_bytes", "i32"), ("error", "i32"),
-        ("error_block", "[3 x i32]"), ("error_thread", "[3 x i32]"), ("grid_id", "i64"),
+        ("shared_bytes", "i32"), ("dynamic_bytes", "i32"), ("has_warp_operations", "i32"),
+        ("error", "i32"), ("error_block", "[3 x i32]"), ("error_thread", "[3 x i32]"),
     ),
 )  # fmt: skip
 
-# One worker thread of a launch: the memory of the block it is running.
-# *full* counts threads at barrier 0 that wait for all others, the common case.
+# One worker thread of a launch: the memory of the block it is running. *state* is what the thread
+# that just stopped waits for; *exiting* says that it ended inside a function.
 WORKER = Record(
     "worker",
     (
         ("shared", "ptr"), ("threads", "ptr"), ("states", "ptr"), ("frames", "ptr"),
-        ("count", "i32"), ("live", "i32"), ("full", "i32"), ("exiting", "i32"),
+        ("count", "i32"), ("state", "i32"), ("exiting", "i32"),
         ("arrived", "[16 x i32]"), ("waiting", "[16 x i32]"), ("expected", "[16 x i32]"),
         ("ones", "[16 x i32]"),
     ),
@@ -67,5 +69,6 @@ THREAD = Record(
     ),
 )  # fmt: skip
 
-# What a thread of a block is doing: the bytes of worker.states.
-RUNNABLE, DONE, AT_BARRIER, AT_WARP, GATHERING = range(5)
+# What a thread of a block is doing: worker.state and the bytes of worker.states. AT_FULL is barrier
+# 0 for all threads, which needs no record; AT_BARRIER is any other.
+RUNNABLE, DONE, AT_FULL, AT_BARRIER, AT_WARP, GATHERING = range(6)

@@ -12,19 +12,31 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import jit
+from . import jit, scheduler
 
 _keep: list[Any] = []
 _print_lock = threading.Lock()
 _SPEC = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
 
 
+class Runtime:
+    """The native code that all kernels share: *run* takes the address of a launch record."""
+
+    def __init__(self) -> None:
+        self.code = jit.Code(scheduler.runtime(), level=0)
+        self.block = self.code.address("block")
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.address("run"))
+        for name in ("emulator.fail", "emulator.frame"):
+            jit.define(name, self.code.address(name))
+
+
 @functools.cache
-def install() -> None:
-    """Make the functions known to generated code."""
+def install() -> Runtime:
+    """Compile what kernels share, and make it known to their code."""
     _define("emulator.vprintf", ctypes.c_int32, vprintf, ctypes.c_uint64, ctypes.c_uint64)
     _define("emulator.nanoseconds", ctypes.c_uint64, time.time_ns)
     _define("emulator.yield", None, lambda: time.sleep(0))
+    return Runtime()
 
 
 def _define(name: str, result: Any, function: Callable[..., Any], *arguments: Any) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from .layout import AT_BARRIER, AT_WARP, DONE, GATHERING, LAUNCH, RUNNABLE, THREAD, WORKER
+from . import layout
+from .builder import Module
+from .layout import LAUNCH, THREAD, WORKER
 
+# What a coroutine calls.
 CORO = """
 declare token @llvm.coro.id(i32, ptr, ptr, ptr)
 declare i64 @llvm.coro.size.i64()
 declare ptr @llvm.coro.begin(token, ptr)
 declare i8 @llvm.coro.suspend(token, i1)
 declare void @llvm.coro.end(ptr, i1, token)
-declare void @llvm.coro.resume(ptr)
+declare ptr @emulator.frame(ptr, i64, i32)
 """
 
 FAIL = """
-define internal void @emulator.fail(ptr %launch, i32 %code, i32 %tx, i32 %ty, i32 %tz,
+define void @emulator.fail(ptr %launch, i32 %code, i32 %tx, i32 %ty, i32 %tz,
                                     i32 %bx, i32 %by, i32 %bz) noinline {
   %error = getelementptr inbounds %launch, ptr %launch, i32 0, i32 ERROR
   %swap = cmpxchg ptr %error, i32 0, i32 %code seq_cst seq_cst
@@ -45,11 +48,11 @@ for _word, _field in (("ERROR", "error"), ("BLOCK", "error_block"), ("THREAD", "
 def coroutine(arguments: str, allocas: list[str], lines: list[str]) -> list[str]:
     """The coroutine `thread` around the translated body *lines*, whose last label is done."""
     return [
-        f"define internal ptr @thread({arguments}) presplitcoroutine null_pointer_is_valid {{",
+        f"define ptr @thread({arguments}) presplitcoroutine null_pointer_is_valid {{",
         "entry:",
-        "  %coro.id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
+        "  %coro.id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)",
         "  %coro.size = call i64 @llvm.coro.size.i64()",
-        "  %coro.frame = call ptr @frame(ptr %worker, i64 %coro.size, i32 %thread)",
+        "  %coro.frame = call ptr @emulator.frame(ptr %worker, i64 %coro.size, i32 %thread)",
         "  %coro = call ptr @llvm.coro.begin(token %coro.id, ptr %coro.frame)",
         *allocas,
         *lines,
@@ -61,20 +64,29 @@ def coroutine(arguments: str, allocas: list[str], lines: list[str]) -> list[str]
     ]
 
 
-def text(suspends: bool) -> str:
-    """`run` and all it calls, besides `thread`."""
-    parts = [_RUN]
-    parts += [CORO, _COROUTINE_BLOCK, _WARP, _BARRIER] if suspends else [_LOOP_BLOCK]
-    whole = "\n".join(parts)
+def loop() -> str:
+    """`block` for a kernel whose threads never wait: a loop that calls `thread`."""
+    return _fill(_LOOP_BLOCK)
+
+
+def runtime() -> str:
+    """The module all kernels share: `run`, and `block` for kernels of coroutines."""
+    module = Module()
+    module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD)]
+    for part in (_RUN, _FRAME, _COROUTINE_BLOCK, _WARP, _BARRIER, FAIL):
+        module.functions.append(module.merge(_fill(part)))
+    return module.text()
+
+
+def _fill(text: str) -> str:
+    """Put field numbers and states into a text."""
     for record in (LAUNCH, WORKER, THREAD):
+        base = f"%{record.name}, ptr %{record.name[0]}, i32 0, i32"
         for field, index in record.index.items():
-            whole = whole.replace(f"{record.name}.{field}!", f"%{record.name}, ptr %{record.name[0]}, i32 0, i32 {index}")
-    states = {"RUNNABLE": RUNNABLE, "DONE": DONE, "AT_BARRIER": AT_BARRIER, "AT_WARP": AT_WARP}
-    states["GATHERING"] = GATHERING
-    for name, value in states.items():
-        whole = whole.replace(f"#{name}", str(value))
-    sized = ("1", "1") if suspends else ("0", "0")
-    return whole.replace("#RECORDS", sized[0])
+            text = text.replace(f"{record.name}.{field}!", f"{base} {index}")
+    for name in ("RUNNABLE", "DONE", "AT_FULL", "AT_BARRIER", "AT_WARP", "GATHERING"):
+        text = text.replace(f"#{name}", str(getattr(layout, name)))
+    return text
 
 
 # In these texts, `launch.next!` is the operands of the getelementptr of that field in %l,
@@ -106,7 +118,7 @@ entry:
   %w.shared = getelementptr worker.shared!
   store ptr %shared, ptr %w.shared
   %count.64 = zext i32 %count to i64
-  %records.n = mul i64 %count.64, #RECORDS
+  %records.n = mul i64 %count.64, 1
   %records.size = mul i64 %records.n, ptrtoint (ptr getelementptr (%thread, ptr null, i32 1) to i64)
   %records = call ptr @malloc(i64 %records.size)
   %w.threads = getelementptr worker.threads!
@@ -126,6 +138,8 @@ entry:
   %gx.64 = zext i32 %gx to i64
   %gy.64 = zext i32 %gy to i64
   %error.p = getelementptr launch.error!
+  %block.p = getelementptr launch.block!
+  %block.f = load ptr, ptr %block.p
   br label %take
 take:
   %first = atomicrmw add ptr %next.p, i64 %chunk monotonic
@@ -148,7 +162,7 @@ go:
   %cx = trunc i64 %cx.64 to i32
   %cy = trunc i64 %cy.64 to i32
   %cz = trunc i64 %cz.64 to i32
-  call void @block(ptr %l, ptr %w, i32 %cx, i32 %cy, i32 %cz)
+  call void %block.f(ptr %l, ptr %w, i32 %cx, i32 %cy, i32 %cz)
   br label %block.end
 block.end:
   %b.next = add nuw i64 %b, 1
@@ -170,7 +184,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 _HEAD = """
-define internal void @block(ptr noundef %l, ptr noundef %w, i32 %cx, i32 %cy, i32 %cz) null_pointer_is_valid {
+define void @block(ptr noundef %l, ptr noundef %w, i32 %cx, i32 %cy, i32 %cz) null_pointer_is_valid {
 entry:
   %bx.p = getelementptr launch.block_x!
   %by.p = getelementptr launch.block_y!
@@ -221,14 +235,13 @@ done:
 }}
 """
 
-# Round by round: every warp runs until its threads all wait for other warps or are done; then
-# complete barriers release theirs. If neither moves anything, the block is stuck.
-_COROUTINE_BLOCK = f"""
-define internal ptr @frame(ptr %w, i64 %size, i32 %n) alwaysinline {{
+# Memory for the coroutine of thread *n*; they lie side by side.
+_FRAME = """
+define ptr @emulator.frame(ptr %w, i64 %size, i32 %n) {
   %frames.p = getelementptr worker.frames!
   %frames = load ptr, ptr %frames.p
-  %up = add i64 %size, 63
-  %each = and i64 %up, -64
+  %up = add i64 %size, 15
+  %each = and i64 %up, -16
   %missing = icmp eq ptr %frames, null
   br i1 %missing, label %allocate, label %ready
 allocate:
@@ -250,14 +263,15 @@ ready:
   %at = add i64 %base.aligned, %offset
   %frame = inttoptr i64 %at to ptr
   ret ptr %frame
-}}
+}
+"""
+
+# Round by round: every warp runs until its threads all wait for other warps or are done; then
+# complete barriers release theirs. If neither moves anything, the block is stuck.
+_COROUTINE_BLOCK = f"""
 {_HEAD}
   %count.p = getelementptr worker.count!
   %count = load i32, ptr %count.p
-  %live.p = getelementptr worker.live!
-  store i32 %count, ptr %live.p
-  %full.p = getelementptr worker.full!
-  store i32 0, ptr %full.p
   %arrived.p = getelementptr worker.arrived!
   call void @llvm.memset.p0.i64(ptr %arrived.p, i8 0, i64 64, i1 false)
   %states.p = getelementptr worker.states!
@@ -265,17 +279,26 @@ ready:
   %threads.p = getelementptr worker.threads!
   %threads = load ptr, ptr %threads.p
   %count.64 = zext i32 %count to i64
-  call void @llvm.memset.p0.i64(ptr %states, i8 #RUNNABLE, i64 %count.64, i1 false)
+  %state.p = getelementptr worker.state!
+  %thread.p = getelementptr launch.thread!
+  %start.thread = load ptr, ptr %thread.p
+  %warps.p = getelementptr launch.has_warp_operations!
+  %warps.n = load i32, ptr %warps.p
+  %warps = icmp ne i32 %warps.n, 0
   br label %start
 start:
   %n = phi i32 [ 0, %entry ], [ %n.next, %started ]
   %x = phi i32 [ 0, %entry ], [ %x.then, %started ]
   %y = phi i32 [ 0, %entry ], [ %y.then, %started ]
   %z = phi i32 [ 0, %entry ], [ %z.then, %started ]
-  %handle = call ptr @thread({_ARGUMENTS})
+  %handle = call ptr %start.thread({_ARGUMENTS})
   %t = getelementptr %thread, ptr %threads, i32 %n
   %handle.p = getelementptr thread.handle!
   store ptr %handle, ptr %handle.p
+  %start.state = load i32, ptr %state.p
+  %start.state.8 = trunc i32 %start.state to i8
+  %start.state.p = getelementptr i8, ptr %states, i32 %n
+  store i8 %start.state.8, ptr %start.state.p
   %n.next = add nuw i32 %n, 1
   %x.next = add nuw i32 %x, 1
   %x.wrap = icmp eq i32 %x.next, %bx
@@ -291,38 +314,80 @@ started:
   %last = icmp eq i32 %n.next, %count
   br i1 %last, label %round, label %start
 round:
-  br label %warp
+  br i1 %warps, label %warp, label %check
 warp:
-  %first = phi i32 [ 0, %round ], [ %first.next, %warp.end ]
-  %moved = phi i1 [ false, %round ], [ %moved.then, %warp.end ]
+  %first = phi i32 [ 0, %round ], [ %first.next, %warp ]
+  %moved = phi i1 [ false, %round ], [ %moved.then, %warp ]
   %end = add i32 %first, 32
   %stop = call i32 @llvm.umin.i32(i32 %end, i32 %count)
   %ran = call i1 @warp(ptr %w, ptr %states, ptr %threads, i32 %first, i32 %stop)
-  br label %warp.end
-warp.end:
   %moved.then = or i1 %moved, %ran
   %first.next = add i32 %first, 32
   %warps.more = icmp ult i32 %first.next, %count
   br i1 %warps.more, label %warp, label %check
 check:
-  %live = load i32, ptr %live.p
-  %over = icmp eq i32 %live, 0
-  br i1 %over, label %done, label %barriers
+  %progress = phi i1 [ false, %round ], [ %moved.then, %warp ]
+  br label %look
+look:
+  %i = phi i32 [ 0, %check ], [ %i.next, %look ]
+  %all.full = phi i1 [ true, %check ], [ %all.full.then, %look ]
+  %all.done = phi i1 [ true, %check ], [ %all.done.then, %look ]
+  %s.p = getelementptr i8, ptr %states, i32 %i
+  %s = load i8, ptr %s.p
+  %s.done = icmp eq i8 %s, #DONE
+  %s.full = icmp eq i8 %s, #AT_FULL
+  %s.either = or i1 %s.done, %s.full
+  %all.full.then = and i1 %all.full, %s.either
+  %all.done.then = and i1 %all.done, %s.done
+  %i.next = add nuw nsw i32 %i, 1
+  %i.more = icmp ult i32 %i.next, %count
+  br i1 %i.more, label %look, label %looked
+looked:
+  br i1 %all.done.then, label %done, label %barriers
 barriers:
-  %full = load i32, ptr %full.p
-  %all = icmp eq i32 %full, %live
-  br i1 %all, label %release.all, label %some
+  br i1 %all.full.then, label %pass, label %some
+pass:
+  %j = phi i32 [ 0, %barriers ], [ %j.next, %pass.end ]
+  %t.j = getelementptr %thread, ptr %threads, i32 %j
+  %p.p = getelementptr i8, ptr %states, i32 %j
+  %p = load i8, ptr %p.p
+  %p.full = icmp eq i8 %p, #AT_FULL
+  br i1 %p.full, label %pass.on, label %pass.end
+pass.on:
+  %h = load ptr, ptr %t.j
+  call void @llvm.coro.resume(ptr %h)
+  %p.new = load i32, ptr %state.p
+  %p.new.8 = trunc i32 %p.new to i8
+  store i8 %p.new.8, ptr %p.p
+  br label %pass.end
+pass.end:
+  %j.next = add nuw nsw i32 %j, 1
+  %j.more = icmp ult i32 %j.next, %count
+  br i1 %j.more, label %pass, label %round
 some:
-  %released = call i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count, i32 %live)
-  %alive = or i1 %released, %moved.then
-  br i1 %alive, label %round, label %stuck
-release.all:
-  store i32 0, ptr %full.p
-  %nobody = icmp eq i32 %live, %count
-  br i1 %nobody, label %release.fast, label %some
-release.fast:
-  call void @llvm.memset.p0.i64(ptr %states, i8 #RUNNABLE, i64 %count.64, i1 false)
-  br label %round
+  %released = call i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count)
+  %alive = or i1 %released, %progress
+  br i1 %alive, label %resume.all, label %stuck
+resume.all:
+  br i1 %warps, label %round, label %resume.next
+resume.next:
+  %k = phi i32 [ 0, %resume.all ], [ %k.next, %resume.end ]
+  %t.k = getelementptr %thread, ptr %threads, i32 %k
+  %r.p = getelementptr i8, ptr %states, i32 %k
+  %r = load i8, ptr %r.p
+  %r.runnable = icmp eq i8 %r, #RUNNABLE
+  br i1 %r.runnable, label %resume.it, label %resume.end
+resume.it:
+  %h.k = load ptr, ptr %t.k
+  call void @llvm.coro.resume(ptr %h.k)
+  %r.new = load i32, ptr %state.p
+  %r.new.8 = trunc i32 %r.new to i8
+  store i8 %r.new.8, ptr %r.p
+  br label %resume.end
+resume.end:
+  %k.next = add nuw nsw i32 %k, 1
+  %k.more = icmp ult i32 %k.next, %count
+  br i1 %k.more, label %resume.next, label %round
 stuck:
   call void @emulator.fail(ptr %l, i32 702, i32 0, i32 0, i32 0, i32 %cx, i32 %cy, i32 %cz)
   br label %done
@@ -330,6 +395,7 @@ done:
   ret void
 }}
 declare i32 @llvm.umin.i32(i32, i32)
+declare void @llvm.coro.resume(ptr)
 """
 
 # Run a warp as far as it goes. Its threads that wait for one another with the same member mask
@@ -337,6 +403,7 @@ declare i32 @llvm.umin.i32(i32, i32)
 _WARP = """
 define internal i1 @warp(ptr %w, ptr %states, ptr %threads, i32 %first, i32 %stop) {
 entry:
+  %got.p = getelementptr worker.state!
   br label %pass
 pass:
   %moved = phi i1 [ false, %entry ], [ true, %again ]
@@ -356,7 +423,9 @@ resume:
   %handle.p = getelementptr thread.handle!
   %handle = load ptr, ptr %handle.p
   call void @llvm.coro.resume(ptr %handle)
-  %state.new = load i8, ptr %state.p
+  %state.got = load i32, ptr %got.p
+  %state.new = trunc i32 %state.got to i8
+  store i8 %state.new, ptr %state.p
   br label %note
 note:
   %s = phi i8 [ %state, %lane ], [ %state.new, %resume ]
@@ -498,22 +567,30 @@ define internal void @wake(ptr %base, ptr %states, i32 %index, i32 %ballot, i32 
 # Release the barriers whose threads are all there; each gets the number of threads that came with
 # a true predicate (ballot) and the number of threads (members).
 _BARRIER = """
-define internal i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count, i32 %live) {
+define internal i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count) {
 entry:
   %arrived.p = getelementptr worker.arrived!
   %waiting.p = getelementptr worker.waiting!
   %expected.p = getelementptr worker.expected!
   %ones.p = getelementptr worker.ones!
-  %full.p = getelementptr worker.full!
   call void @llvm.memset.p0.i64(ptr %waiting.p, i8 0, i64 64, i1 false)
   call void @llvm.memset.p0.i64(ptr %ones.p, i8 0, i64 64, i1 false)
   br label %scan
 scan:
   %i = phi i32 [ 0, %entry ], [ %i.next, %scan.end ]
+  %live = phi i32 [ 0, %entry ], [ %live.then, %scan.end ]
   %state.p = getelementptr i8, ptr %states, i32 %i
   %state = load i8, ptr %state.p
-  %here = icmp eq i8 %state, #AT_BARRIER
-  br i1 %here, label %count.it, label %scan.end
+  %living = icmp ne i8 %state, #DONE
+  %living.1 = zext i1 %living to i32
+  %live.then = add i32 %live, %living.1
+  switch i8 %state, label %scan.end [ i8 #AT_BARRIER, label %count.it i8 #AT_FULL, label %count.full ]
+count.full:
+  %f.waiting = load i32, ptr %waiting.p
+  %f.more = add i32 %f.waiting, 1
+  store i32 %f.more, ptr %waiting.p
+  store i32 0, ptr %expected.p
+  br label %scan.end
 count.it:
   %t = getelementptr %thread, ptr %threads, i32 %i
   %id = call i32 @key(ptr %t)
@@ -548,7 +625,7 @@ decide:
   %e.b = load i32, ptr %expected.b
   %used = icmp ne i32 %w.b, 0
   %all = icmp eq i32 %e.b, 0
-  %wanted = select i1 %all, i32 %live, i32 %e.b
+  %wanted = select i1 %all, i32 %live.then, i32 %e.b
   %there = add i32 %w.b, %a.b
   %enough = icmp uge i32 %there, %wanted
   %complete = and i1 %used, %enough
@@ -571,10 +648,13 @@ wake:
   %state.j = getelementptr i8, ptr %states, i32 %j
   %s.j = load i8, ptr %state.j
   %at = icmp eq i8 %s.j, #AT_BARRIER
-  br i1 %at, label %maybe, label %wake.end
+  %at.full = icmp eq i8 %s.j, #AT_FULL
+  %at.any = or i1 %at, %at.full
+  br i1 %at.any, label %maybe, label %wake.end
 maybe:
   %t.j = getelementptr %thread, ptr %threads, i32 %j
-  %id.j = call i32 @key(ptr %t.j)
+  %key.j = call i32 @key(ptr %t.j)
+  %id.j = select i1 %at.full, i32 0, i32 %key.j
   %waiting.j = getelementptr i32, ptr %waiting.p, i32 %id.j
   %n.j = load i32, ptr %waiting.j
   %free = icmp ne i32 %n.j, 0
@@ -587,10 +667,7 @@ go:
 wake.end:
   %j.next = add i32 %j, 1
   %j.more = icmp ult i32 %j.next, %count
-  br i1 %j.more, label %wake, label %clear
-clear:
-  store i32 0, ptr %full.p
-  br label %done
+  br i1 %j.more, label %wake, label %done
 done:
   ret i1 %any.then
 }

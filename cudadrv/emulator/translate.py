@@ -1,4 +1,4 @@
-"""A kernel of a PTX module into the text of an LLVM module with one function, `run`."""
+"""A kernel of a PTX module into the text of an LLVM module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import PtxError
 from .frame import Frame, Place, Register
 from .frame_names import ENVIRONMENT
 from .isa import Op
-from .layout import DONE, LAUNCH, RUNNABLE, THREAD, WORKER
+from .layout import DONE, LAUNCH, THREAD, WORKER
 from .syntax import Block, Function, Group, Instruction, Label, Name, Operand, Variable
 from .types import TYPES
 
@@ -19,7 +19,7 @@ ARGUMENTS = ", ".join(ENVIRONMENT)
 
 
 def translate(plan: Plan, addresses: dict[str, int]) -> str:
-    """LLVM IR of `void run(ptr launch)`: takes blocks of the launch until none is left."""
+    """LLVM IR of `block`, which runs a block, or if threads may wait of `thread`, a coroutine."""
     module = Module()
     module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD)]
     inlined = plan.suspends | {plan.entry.name}
@@ -28,8 +28,7 @@ def translate(plan: Plan, addresses: dict[str, int]) -> str:
             Translator(module, plan, addresses).device_function(function)
     suspends = plan.entry.name in plan.suspends
     Translator(module, plan, addresses).kernel(plan.entry, suspends)
-    module.functions.append(module.merge(scheduler.text(suspends)))
-    module.helper("emulator.fail", scheduler.FAIL)
+    module.functions.append(module.merge(scheduler.CORO if suspends else scheduler.loop()))
     return module.text()
 
 
@@ -49,15 +48,9 @@ class Translator(Frame):
         head = f"define internal void @thread({ARGUMENTS}) alwaysinline null_pointer_is_valid {{"
         lines = [head, "entry:", *self.allocas, *self.lines, "  ret void", "}"]
         if suspends:
-            self.finish_thread()
+            self.set_state(DONE)
             lines = scheduler.coroutine(ARGUMENTS, self.allocas, self.lines)
         self.module.functions.append("\n".join(lines))
-
-    def finish_thread(self) -> None:
-        self.set_state(DONE)
-        live = self.worker("live")
-        left = self.op(f"sub i32 {self.op(f'load i32, ptr {live}')}, 1")
-        self.do(f"store i32 {left}, ptr {live}")
 
     def kernel_params(self, params: list[Variable]) -> None:
         if not params:
@@ -238,7 +231,6 @@ class Translator(Frame):
         """End the launch with the CUresult *code*; this thread ends here."""
         coordinates = [v.split()[1] for v in ENVIRONMENT[5:]]
         arguments = [f"i32 {v}" for v in (code, *coordinates)]
-        self.module.helper("emulator.fail", scheduler.FAIL)
         self.call("emulator.fail", "void", "ptr %launch", *arguments)
         self.leave()
 
@@ -251,21 +243,20 @@ class Translator(Frame):
     # -- waiting
 
     def set_state(self, state: int) -> None:
-        states = self.op(f"load ptr, ptr {self.worker('states')}")
-        self.do(f"store i8 {state}, ptr {self.op(f'getelementptr i8, ptr {states}, i32 %thread')}")
+        self.do(f"store i32 {state}, ptr {self.worker('state')}")
 
     def suspend(self, state: int, **fields: str) -> str:
         """Wait in *state* with the fields of the thread record set; gives the record."""
-        assert state != RUNNABLE
         record = self.thread_record()
         for field, value in fields.items():
             address = self.op(THREAD.address(record, field))
             self.do(f"store {THREAD.types[field]} {value}, ptr {address}")
-        self.set_state(state)
-        self.wait()
+        self.wait(state)
         return record
 
-    def wait(self) -> None:
+    def wait(self, state: int) -> None:
+        """Wait in *state*; the scheduler resumes the coroutine here."""
+        self.set_state(state)
         resume = self.fresh("resume")
         got = self.op("call i8 @llvm.coro.suspend(token none, i1 false)")
         self.end(f"switch i8 {got}, label %suspend [ i8 0, label %{resume} i8 1, label %suspend ]")

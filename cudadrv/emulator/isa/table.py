@@ -27,7 +27,7 @@ class Row:
         types: the type modifiers it may have; empty for none.
         flags: the other modifiers it may have.
         emit: writes the LLVM IR: emit(frame, op, *sources) gives the value for the destination.
-        suspends: the thread may have to wait for others there.
+        barrier, warp: the thread may have to wait there for others of its block or warp.
         exits: the thread may end there.
 
     The codes: t the instruction's type, T its first type where it has two, w twice as wide as t,
@@ -40,7 +40,8 @@ class Row:
     types: frozenset[str]
     flags: frozenset[str]
     emit: Emit
-    suspends: bool = False
+    barrier: bool = False
+    warp: bool = False
     exits: bool = False
 
 

@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from ..errors import PtxError
-from ..layout import AT_BARRIER, AT_WARP, GATHERING, THREAD
+from ..layout import AT_BARRIER, AT_FULL, AT_WARP, GATHERING, THREAD
 from ..syntax import Integer, Operand, Pair
 from ..types import TYPES
 from .table import Op, instruction
@@ -21,12 +21,11 @@ PRED = TYPES["pred"]
 # -- barriers
 
 
-@instruction("bar bar.sync barrier barrier.sync", "= u32 u32?", "", "aligned cta sync", suspends=True)
+@instruction("bar bar.sync barrier barrier.sync", "= u32 u32?", "", "aligned cta sync", barrier=True)
 def bar_sync(frame: Translator, op: Op, barrier: str, count: str = "0") -> None:
     if barrier == "0" and count == "0":
-        full = frame.worker("full")
-        more = frame.op(f"add i32 {frame.op(f'load i32, ptr {full}')}, 1")
-        frame.do(f"store i32 {more}, ptr {full}")
+        frame.wait(AT_FULL)
+        return
     frame.suspend(AT_BARRIER, key=_barrier(frame, barrier), expected=count, value="0")
 
 
@@ -34,7 +33,7 @@ def _barrier(frame: Translator, number: str) -> str:
     return frame.op(f"and i32 {number}, 15")
 
 
-@instruction("bar.arrive barrier.arrive", "= u32 u32", "", "aligned cta", suspends=True)
+@instruction("bar.arrive barrier.arrive", "= u32 u32", "", "aligned cta", barrier=True)
 def bar_arrive(frame: Translator, op: Op, barrier: str, count: str) -> None:
     arrived = frame.worker("arrived")
     at = frame.op(f"getelementptr i32, ptr {arrived}, i32 {_barrier(frame, barrier)}")
@@ -42,7 +41,7 @@ def bar_arrive(frame: Translator, op: Op, barrier: str, count: str) -> None:
     frame.do(f"store i32 {more}, ptr {at}")
 
 
-@instruction("bar.red barrier.red", "x = x x x?", "u32 pred", "aligned cta popc and or", suspends=True)
+@instruction("bar.red barrier.red", "x = x x x?", "u32 pred", "aligned cta popc and or", barrier=True)
 def bar_red(frame: Translator, op: Op, dest: Operand, barrier: Operand, *rest: Operand) -> None:
     """`bar.red.popc.u32 d, barrier, count, p;`: over all threads of the barrier."""
     count = frame.read(rest[0], U32) if len(rest) == 2 else "0"
@@ -67,19 +66,19 @@ def exchange(frame: Translator, mask: str, value: str) -> str:
     return frame.suspend(AT_WARP, key=frame.op(f"or i32 {mask}, {own}"), value=value)
 
 
-@instruction("bar.warp.sync", "= b32", suspends=True)
+@instruction("bar.warp.sync", "= b32", warp=True)
 def bar_warp(frame: Translator, op: Op, mask: str) -> None:
     exchange(frame, mask, "0")
 
 
-@instruction("activemask", "t =", "b32", suspends=True)
+@instruction("activemask", "t =", "b32", warp=True)
 def activemask(frame: Translator, op: Op) -> str:
     """The lanes that are at this instruction once no lane of the warp can go on."""
     record = frame.suspend(GATHERING, key=str(op.raw.line), value="1")
     return frame.thread(record, "members")
 
 
-@instruction("elect.sync", "x = b32", suspends=True)
+@instruction("elect.sync", "x = b32", warp=True)
 def elect(frame: Translator, op: Op, dest: Operand, mask: str) -> None:
     """The lowest lane of the mask is the leader."""
     record = exchange(frame, mask, "0")
@@ -92,7 +91,7 @@ def elect(frame: Translator, op: Op, dest: Operand, mask: str) -> None:
     frame.write(dest.second, PRED, frame.icmp("eq", "i32", lane, leader))
 
 
-@instruction("vote.sync vote", "x = x x?", "b32 pred", "all any uni ballot", suspends=True)
+@instruction("vote.sync vote", "x = x x?", "b32 pred", "all any uni ballot", warp=True)
 def vote(frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operand = Integer(-1)) -> None:
     truth = frame.op(f"zext i1 {frame.read(source, PRED)} to i64")
     record = exchange(frame, frame.read(mask, U32), truth)
@@ -112,7 +111,7 @@ def vote(frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operan
 SHFL = "x = b32 b32 b32 b32?"
 
 
-@instruction("shfl.sync shfl", SHFL, "b32", "up down bfly idx", suspends=True)
+@instruction("shfl.sync shfl", SHFL, "b32", "up down bfly idx", warp=True)
 def shfl(
     frame: Translator, op: Op, dest: Operand, value: str, b: str, c: str, mask: str = "-1"
 ) -> None:
@@ -190,7 +189,7 @@ _MATCH = """
   %new = or i64 %old, %bit.if"""
 
 
-@instruction("match.any.sync match.all.sync", "x = t b32", "b32 b64", suspends=True)
+@instruction("match.any.sync match.all.sync", "x = t b32", "b32 b64", warp=True)
 def match(frame: Translator, op: Op, dest: Operand, value: str, mask: str) -> None:
     """The lanes with the same value; all: the whole group, or 0 and false."""
     record = exchange(frame, mask, frame.resize(value, op.type.bits, 64))
@@ -209,7 +208,7 @@ _REDUCTIONS = {"add": "add", "and": "and", "or": "or", "xor": "xor"}
 _STARTS = {"and": -1, "umin": -1, "smin": 2**63 - 1, "smax": -(2**63)}
 
 
-@instruction("redux.sync", "t = t b32", "b32 u32 s32", "add min max and or xor", suspends=True)
+@instruction("redux.sync", "t = t b32", "b32 u32 s32", "add min max and or xor", warp=True)
 def redux(frame: Translator, op: Op, value: str, mask: str) -> str:
     name = op.one_of("add min max and or xor")
     wide = frame.resize(value, 32, 64, op.type.signed)
