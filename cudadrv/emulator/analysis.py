@@ -103,7 +103,7 @@ class Plan:
         addressed: functions whose address is taken, in order.
     """
 
-    def __init__(self, module: Module, entry: Function) -> None:
+    def __init__(self, module: Module, entry: Function, addressed: list[str]) -> None:
         self.module = module
         self.entry = entry
         self.functions: dict[str, Function] = {}
@@ -114,7 +114,7 @@ class Plan:
         self.shared_bytes = 0
         self.has_local = False
         self.has_warp_operations = False
-        self.addressed = list(address_taken(module))
+        self.addressed = addressed
         self._extern: list[Variable] = []
         self._visit(entry)
         for variable in self._extern:
@@ -196,14 +196,14 @@ class Plan:
         return seen
 
 
-def address_taken(module: Module) -> dict[str, int]:
-    """Functions that are used as values, each with the number that stands for its address."""
-    found: dict[str, int] = {}
+def address_taken(module: Module) -> list[str]:
+    """Functions that are used as values; the position, from 1, stands for the address."""
+    found: dict[str, None] = {}
 
     def note(name: str) -> None:
         name = module.aliases.get(name, name)
         if name in module.functions and not module.functions[name].is_entry:
-            found.setdefault(name, len(found) + 1)
+            found[name] = None
 
     for variable in module.variables.values():
         for value in variable.init:
@@ -211,7 +211,7 @@ def address_taken(module: Module) -> dict[str, int]:
     for function in module.functions.values():
         for instruction in instructions(function.body) if function.body else ():
             if instruction.opcode != "call":
-                for operand in instruction.operands:
+                for operand in instruction.operands[1:]:
                     for name in names_in(operand):
                         note(name)
-    return found
+    return list(found)

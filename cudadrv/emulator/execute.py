@@ -67,6 +67,8 @@ def execute(
     run = shared.run
     total = grid[0] * grid[1] * grid[2]
     if cooperative:
+        workspace = ctypes.create_string_buffer(256)
+        record.workspace = ctypes.addressof(workspace)
         _run_together(run, record, total)
     else:
         _run(run, record, total)

@@ -34,11 +34,13 @@ class Record:
 
 # One launch. *next* is the next block to run, shared by all workers; blocks from *limit* on wait.
 # *block* runs a block; for kernels of coroutines it is the scheduler, and *thread* starts a thread.
+# *workspace* is the address of what a cooperative grid's barrier counts in, 0 for other launches.
 # *error* is a CUresult; the block and thread that set it stand beside it.
 LAUNCH = Record(
     "launch",
     (
         ("params", "ptr"), ("memory", "ptr"), ("block", "ptr"), ("thread", "ptr"),
+        ("workspace", "i64"),
         ("next", "i64"), ("limit", "i64"), ("chunk", "i64"), ("grid_id", "i64"),
         ("grid_x", "i32"), ("grid_y", "i32"), ("grid_z", "i32"),
         ("block_x", "i32"), ("block_y", "i32"), ("block_z", "i32"),
@@ -72,3 +74,6 @@ THREAD = Record(
 # What a thread of a block is doing: worker.state and the bytes of worker.states. AT_FULL is barrier
 # 0 for all threads, which needs no record; AT_BARRIER is any other.
 RUNNABLE, DONE, AT_FULL, AT_BARRIER, AT_WARP, GATHERING = range(6)
+
+# Shared memory beyond the kernel's own that each block has, as devices from sm_90 on reserve.
+RESERVED_SHARED_BYTES = 1024

@@ -6,9 +6,9 @@ import ctypes
 import struct
 import threading
 
-from .analysis import Plan, address_taken, alignment, byte_size, instructions, param_layout
+from .analysis import Plan, address_taken, alignment, byte_size, param_layout
+from .check import check
 from .errors import PtxError
-from .isa import Op
 from .jit import Code
 from .parser import parse
 from .state import Object
@@ -28,7 +28,7 @@ class Kernel(Object):
         self.params = param_layout(entry.params)
         self.params_size = max((offset + size for offset, size in self.params), default=0)
         self.attributes: dict[int, int] = {}
-        self.plan = Plan(program.module, entry)
+        self.plan = Plan(program.module, entry, program.addressed)
         self._lock = threading.Lock()
         self._code: Code | None = None
 
@@ -68,7 +68,8 @@ class Program(Object):
         self.addresses: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
         try:
-            self._check()
+            check(self.module)
+            self.addressed = address_taken(self.module)
             self._place_variables()
             entries = [f for f in self.module.functions.values() if f.is_entry and f.body]
             self.kernels = {entry.name: Kernel(self, entry) for entry in entries}
@@ -88,13 +89,6 @@ class Program(Object):
         for kernel in self.kernels.values():
             kernel.forget()
         self.forget()
-
-    def _check(self) -> None:
-        if self.module.address_size != 64:
-            raise PtxError("only .address_size 64 is supported", unsupported=True)
-        for function in self.module.functions.values():
-            for instruction in instructions(function.body) if function.body else ():
-                Op(instruction)
 
     def _place_variables(self) -> None:
         """Give every global variable memory, then fill it."""
@@ -140,11 +134,10 @@ class Program(Object):
     def _address(self, variable: Variable, name: str) -> int:
         if name in self.addresses:
             return self.addresses[name]
-        numbers = address_taken(self.module)
         name = self.module.aliases.get(name, name)
-        if name not in numbers:
+        if name not in self.addressed:
             raise PtxError(f"{name} is not defined", variable.line)
-        return numbers[name]
+        return self.addressed.index(name) + 1
 
 
 def _float_bytes(value: float, size: int) -> bytes:

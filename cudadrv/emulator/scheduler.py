@@ -86,7 +86,8 @@ def _fill(text: str) -> str:
             text = text.replace(f"{record.name}.{field}!", f"{base} {index}")
     for name in ("RUNNABLE", "DONE", "AT_FULL", "AT_BARRIER", "AT_WARP", "GATHERING"):
         text = text.replace(f"#{name}", str(getattr(layout, name)))
-    return text
+    # 1024 for its alignment, 16 for that of the reserved part
+    return text.replace("#SHARED_EXTRA", str(1024 + 16 + layout.RESERVED_SHARED_BYTES))
 
 
 # In these texts, `launch.next!` is the operands of the getelementptr of that field in %l,
@@ -109,7 +110,7 @@ entry:
   %shared.p = getelementptr launch.shared_bytes!
   %shared.n = load i32, ptr %shared.p
   %shared.64 = zext i32 %shared.n to i64
-  %shared.size = add i64 %shared.64, 1024
+  %shared.size = add i64 %shared.64, #SHARED_EXTRA
   %shared.raw = call ptr @malloc(i64 %shared.size)
   %shared.int = ptrtoint ptr %shared.raw to i64
   %shared.up = add i64 %shared.int, 1023

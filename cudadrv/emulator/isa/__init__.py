@@ -1,10 +1,10 @@
 """The instructions: one module per family, each adding rows to the table."""
 
 from . import arith, atomics, bits, compare, control, convert, floats, memory, warp
-from .special import special_register
+from .special import REGISTERS, special_register
 from .table import TABLE, Op, find
 
 __all__ = [
-    "TABLE", "Op", "arith", "atomics", "bits", "compare", "control", "convert", "find", "floats",
+    "REGISTERS", "TABLE", "Op", "arith", "atomics", "bits", "compare", "control", "convert", "find", "floats",
     "memory", "special_register", "warp",
 ]  # fmt: skip

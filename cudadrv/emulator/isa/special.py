@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..layout import RESERVED_SHARED_BYTES
+
 if TYPE_CHECKING:
     from ..frame import Frame
 
@@ -27,6 +29,19 @@ def _clock(frame: Frame) -> str:
 
 def _nanoseconds(frame: Frame) -> str:
     return frame.call("emulator.nanoseconds", "i64")
+
+
+def _reserved(frame: Frame) -> str:
+    """Where the reserved shared memory starts: behind the kernel's own."""
+    return frame.op(f"and i32 {frame.op(f'add i32 {_total_smem(frame)}, 15')}, -16")
+
+
+def _workspace(shift: int) -> Callable[[Frame], str]:
+    def half(frame: Frame) -> str:
+        whole = frame.op(f"lshr i64 {frame.launch('workspace')}, {shift}")
+        return frame.op(f"trunc i64 {whole} to i32")
+
+    return half
 
 
 # Name: (how to compute it, its bits).
@@ -56,6 +71,17 @@ REGISTERS: dict[str, tuple[Callable[[Frame], str], int]] = {
     "%smid": (lambda f: "0", 32),
     "%nsmid": (lambda f: "1", 32),
     "%nwarpid": (lambda f: "32", 32),
+    # The barrier of a cooperative grid, as cooperative_groups finds it: high and low half.
+    "%envreg1": (_workspace(32), 32),
+    "%envreg2": (_workspace(0), 32),
+    "%reserved_smem_offset_begin": (_reserved, 32),
+    "%reserved_smem_offset_0": (_reserved, 32),
+    "%reserved_smem_offset_1": (_reserved, 32),
+    "%reserved_smem_offset_cap": (lambda f: str(RESERVED_SHARED_BYTES), 32),
+    "%reserved_smem_offset_end": (
+        lambda f: f.op(f"add i32 {_reserved(f)}, {RESERVED_SHARED_BYTES}"),
+        32,
+    ),
     "WARP_SZ": (lambda f: "32", 32),
 }
 for _axis in "xyz":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import unsupported
+from ..errors import PtxError, unsupported
 from ..syntax import Instruction, Operand
 from ..types import TYPES, Type
 
@@ -134,17 +134,17 @@ class Op:
             return TYPES[f"b{self.type.bits}"]
         return TYPES[code]
 
+    def check_operands(self) -> None:
+        """Raise unless there are as many operands as the row takes."""
+        codes, count = self.row.sources, len(self.raw.operands) - bool(self.row.dest)
+        least = sum(not code.endswith("?") for code in codes)
+        if not least <= count <= len(codes):
+            raise PtxError(f"{self.raw.name!r} does not take {count} sources", self.raw.line)
+
     def emit(self, frame: Frame) -> None:
         """Write the instruction into *frame*."""
         row, operands = self.row, list(self.raw.operands)
-        dest: Operand | None = None
-        if row.dest:
-            if not operands:
-                raise unsupported(f"{self.raw.name!r} without operands", self.raw.line)
-            dest = operands.pop(0)
-        least = sum(not code.endswith("?") for code in row.sources)
-        if not least <= len(operands) <= len(row.sources):
-            raise unsupported(f"{self.raw.name!r} with {len(operands)} sources", self.raw.line)
+        dest: Operand | None = operands.pop(0) if row.dest else None
         values = []
         for code, operand in zip(row.sources, operands):
             code = code.rstrip("?")
