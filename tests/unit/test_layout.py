@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -241,6 +242,31 @@ def test_importing_cudadrv_opens_no_library(run_python) -> None:
         "print([name for name in opened if name])"
     )
     assert run_python(code).strip() == "[]"
+
+
+def test_environment_is_read_in_one_file_a_package() -> None:
+    """Only config.py reads the environment, Windows' SYSTEMROOT and the like excepted."""
+    report(
+        [
+            f"{source.name}:{number}: our environment variables are read in config.py"
+            for source in PACKAGES
+            for number, line in enumerate(source.text.splitlines(), 1)
+            if re.search(r"environ.*(CUDADRV|COMPILER)_", line)
+            and not source.module.endswith(".config")
+        ]
+    )
+
+
+def test_readme_lists_the_environment() -> None:
+    """Every environment variable is explained in the README, and none that is gone."""
+    here = {
+        name
+        for source in PACKAGES
+        if source.module.endswith(".config")
+        for name in re.findall('"((?:CUDADRV|COMPILER)_[A-Z_]+)"', source.text)
+    }
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert here == set(re.findall("`((?:CUDADRV|COMPILER)_[A-Z_]+)`", readme))
 
 
 def test_files_are_short() -> None:
