@@ -1,0 +1,67 @@
+"""The functions to compile in where there is no libdevice, by the names of libdevice's.
+
+float32 functions are those of float64, rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import float32, float64
+
+from .libm_core import copysign
+from .libm_exp import (
+    acosh,
+    asinh,
+    atanh,
+    cosh,
+    exp,
+    exp2,
+    exp10,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+    sinh,
+    tanh,
+)
+from .libm_pow import cbrt, fmod, hypot, pow_, remainder
+from .libm_special import erf, erfc, lgamma, tgamma
+from .libm_trig import acos, asin, atan, atan2, cos, cospi, sin, sinpi, tan
+
+Function = Callable[..., Any]
+
+UNARY: tuple[Function, ...] = (
+    acos, acosh, asin, asinh, atan, atanh, cbrt, cos, cosh, cospi, erf, erfc, exp, exp10, exp2,
+    expm1, lgamma, log, log10, log1p, log2, sin, sinh, sinpi, tan, tanh, tgamma,
+)  # fmt: skip
+BINARY: tuple[Function, ...] = (atan2, copysign, fmod, hypot, pow_, remainder)
+
+
+def _single(double: Function) -> Function:
+    def function(x: Any) -> Any:
+        return float32(double(float64(x)))
+
+    return function
+
+
+def _single_binary(double: Function) -> Function:
+    def function(x: Any, y: Any) -> Any:
+        return float32(double(float64(x), float64(y)))
+
+    return function
+
+
+def _table() -> dict[str, Function]:
+    table: dict[str, Function] = {}
+    for functions, single in ((UNARY, _single), (BINARY, _single_binary)):
+        for double in functions:
+            name = double.__name__.rstrip("_")
+            table[f"__nv_{name}"] = double
+            table[f"__nv_{name}f"] = single(double)
+    return table
+
+
+FUNCTIONS: dict[str, Function] = _table()
