@@ -83,7 +83,7 @@ class Builder:
         return self.op(text)
 
     def label(self, name: str) -> None:
-        if not self.terminated and self.lines:
+        if not self.terminated:
             self.lines.append(f"  br label %{name}")
         self.lines.append(f"{name}:")
         self.terminated = False
