@@ -84,10 +84,10 @@ def layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> s
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
     """Whether the first axis moves fastest, and each next as far as those before it reach."""
+    if 0 in shape:
+        return True
     step = itemsize
     for length, stride in zip(shape, strides, strict=True):
-        if length == 0:
-            return True
         if length != 1 and stride != step:
             return False
         step *= length

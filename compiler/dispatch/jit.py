@@ -164,10 +164,8 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
         raise TypeError(f"jit has no option {', '.join(sorted(unknown))}: use {', '.join(OPTIONS)}")
     if inspect.isfunction(func_or_sig):
         return _make(func_or_sig, (), device, options)
-    many = isinstance(func_or_sig, list)
-    signatures = tuple(map(normalize, func_or_sig if many else [func_or_sig]))
-    if func_or_sig is None:
-        signatures = ()
+    declared = func_or_sig if isinstance(func_or_sig, list) else [func_or_sig]
+    signatures = tuple(normalize(each) for each in declared if each is not None)
     return lambda pyfunc: _make(pyfunc, signatures, device, options)
 
 
