@@ -367,7 +367,7 @@ def test_factories_do_not_mix():
 
 
 def test_signature_converts_arguments():
-    """A declared signature decides the types: an int becomes float64, a float64 array is refused."""
+    """A declared signature decides: an int becomes float64, a float64 array is refused."""
 
     @cuda.jit("void(float32[:], float64)")
     def kernel(o, x):
