@@ -13,8 +13,10 @@ NAN = float("nan")
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once."""
-    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+    if not (np.isfinite(a) and np.isfinite(b)):
         return np.float64(a * b + c)
+    if not np.isfinite(c):
+        return np.float64(c)
     (an, ad), (bn, bd), (cn, cd) = (float(value).as_integer_ratio() for value in (a, b, c))
     numerator = an * bn * cd + cn * ad * bd
     if numerator == 0:

@@ -26,6 +26,7 @@ from .libm_poly import (
 
 TINY = 2.0**-27
 DIGIT = 0xFFFFFF
+LAST_DIGIT = 49
 LARGE = 1.0e9
 HUGE = 2.0**60
 
@@ -89,20 +90,27 @@ def reduced_by_digits(x: Any) -> Any:
     d2 = high & DIGIT
     d3 = high >> 24
     carry = 0
+    w1, w2, w3 = 0, 0, 0
     f0, f1, f2, f3, f4, f5, f6 = 0, 0, 0, 0, 0, 0, 0
-    for j in range(7, -1, -1):
-        k = q + j
-        column = carry + d0 * digit(k - 1) + d1 * digit(k) + d2 * digit(k + 1) + d3 * digit(k + 2)
+    # From low digits to high; the first columns are partial, and only their carries count. The
+    # bound, which holds anyway, keeps compilers from unrolling the loop.
+    for k in range(min(q + 9, LAST_DIGIT), q - 2, -1):
+        w0 = digit(k)
+        column = carry + d0 * w0 + d1 * w1 + d2 * w2 + d3 * w3
+        w1, w2, w3 = w0, w1, w2
         carry = column >> 24
         f6, f5, f4, f3, f2, f1, f0 = f5, f4, f3, f2, f1, f0, column & DIGIT
     return from_digits(f0, (f1 << 24) | f2, (f3 << 24) | f4, (f5 << 24) | f6)
 
 
 def digit(k: Any) -> Any:
-    """The digit of 2/pi with the weight B**(-k - 1)."""
+    """The digit of 2/pi with the weight B**(-k - 1); two of them lie in a number."""
     if k < 0:
         return 0
-    return TWO_OVER_PI[k]
+    both = TWO_OVER_PI[k >> 1]
+    if k & 1:
+        return both & DIGIT
+    return both >> 24
 
 
 def from_digits(n: Any, first: Any, second: Any, third: Any) -> Any:

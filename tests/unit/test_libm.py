@@ -1,0 +1,283 @@
+"""Our own functions of math, run by Python on NumPy scalars, against mpmath and C99."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compiler.lang.libm import FUNCTIONS
+from compiler.lang.libm_bits import double_as_longlong, fma, longlong_as_double, mul
+from tools import fit_libm
+
+mp = fit_libm.mp
+INF, NAN = math.inf, math.nan
+EVERYWHERE = (-308.0, 308.0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Overflow and the like are results here, not mistakes."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+# Name: the exact function, the bound in units in the last place, where; "10**" stands for a
+# logarithmic scale. Bounds are for the ranges together.
+ULPS: dict[str, tuple[Callable[[Any], Any], float, list[Any]]] = {
+    "exp": (mp.exp, 1.0, [(-745, 709.7), (-1, 1)]),
+    "exp2": (lambda x: mp.mpf(2) ** x, 1.0, [(-1074, 1023.9)]),
+    "exp10": (lambda x: mp.mpf(10) ** x, 1.2, [(-323, 308.2)]),
+    "expm1": (mp.expm1, 1.5, [(-50, 709.7), (-2, 2), (-1e-5, 1e-5)]),
+    "log": (mp.log, 1.0, ["10**", (0.5, 2)]),
+    "log2": (lambda x: mp.log(x, 2), 0.6, ["10**", (0.5, 2)]),
+    "log10": (mp.log10, 0.6, ["10**", (0.5, 2)]),
+    "log1p": (mp.log1p, 1.0, [(-0.999, 3), "10**", (-0.01, 0.01)]),
+    "sinh": (mp.sinh, 2.0, [(-710, 710), (-3, 3), (-0.1, 0.1)]),
+    "cosh": (mp.cosh, 2.0, [(-710, 710), (-3, 3)]),
+    "tanh": (mp.tanh, 2.5, [(-23, 23), (-2, 2)]),
+    "asinh": (mp.asinh, 2.0, ["10**", (-5, 5)]),
+    "acosh": (mp.acosh, 2.5, [(1, 1.5), (1, 5), (5, 1e9), (1e10, 1e300)]),
+    "atanh": (mp.atanh, 2.0, [(-1, 1), (-0.01, 0.01)]),
+    "sin": (mp.sin, 1.0, [(-10, 10), (-1e9, 1e9), "10**"]),
+    "cos": (mp.cos, 1.0, [(-10, 10), (-1e9, 1e9), "10**"]),
+    "tan": (mp.tan, 2.0, [(-10, 10), (-1e9, 1e9), "10**"]),
+    "sinpi": (mp.sinpi, 1.0, [(-5, 5)]),
+    "cospi": (mp.cospi, 1.0, [(-5, 5)]),
+    "atan": (mp.atan, 1.5, [(-5, 5), "10**"]),
+    "asin": (mp.asin, 2.0, [(-1, 1)]),
+    "acos": (mp.acos, 2.0, [(-1, 1)]),
+    "erf": (mp.erf, 1.5, [(-6, 6), (-1, 1)]),
+    "erfc": (mp.erfc, 3.5, [(-6, 26.5), (-1, 2)]),
+    "cbrt": (mp.cbrt, 1.0, ["10**", (1, 8)]),
+    "tgamma": (mp.gamma, 3.5, [(0.5, 9), (-8.9, 0.5), (9, 171.6), (-170, -9)]),
+    "lgamma": (mp.loggamma, 3.0, [(0.001, 0.3), (0.5, 3), (3, 20), (20, 1e10)]),
+}
+BINARY_ULPS: dict[str, tuple[Callable[[Any, Any], Any], float, list[Any]]] = {
+    "pow": (mp.power, 1.0, [((0, 10), (-50, 50)), ((0.9, 1.1), (-6000, 6000)), ("10**", (-1, 1))]),
+    "atan2": (mp.atan2, 2.5, [((-1, 1), (-1, 1)), ((-1e-3, 1e-3), (-1e3, 1e3))]),
+    "hypot": (mp.hypot, 1.2, [((-1, 1), (-1, 1)), ((1e300, 1e307), (1e300, 1e307))]),
+}
+
+
+def error_in_ulps(result: float, exact: Any) -> float:
+    """How far *result* is from *exact*, in units in the last place of that."""
+    return float(abs(mp.mpf(float(result)) - exact) / math.ulp(float(exact)))
+
+
+def draw(rng: random.Random, where: Any) -> np.float64:
+    """A number of the range."""
+    if where == "10**":
+        return np.float64(10.0 ** rng.uniform(*EVERYWHERE))
+    return np.float64(rng.uniform(*where))
+
+
+def worst(function: Any, exact: Any, ranges: list[Any], count: int) -> tuple[float, Any]:
+    """The largest error of *count* calls in each range, and the arguments there."""
+    rng = random.Random(1)
+    found: tuple[float, Any] = (0.0, None)
+    for where in ranges:
+        pair = isinstance(where, tuple) and isinstance(where[1], tuple)
+        for _ in range(count):
+            args = [draw(rng, part) for part in (where if pair else [where])]
+            with mp.workprec(1200 if where == "10**" else 200):
+                error = error_in_ulps(function(*args), exact(*(mp.mpf(float(x)) for x in args)))
+            found = max(found, (error, args), key=lambda one: one[0])
+    return found
+
+
+@pytest.mark.parametrize("name", ULPS)
+def test_float64_functions_are_accurate(name):
+    """Each function of one argument stays within its bound."""
+    exact, bound, ranges = ULPS[name]
+    error, args = worst(FUNCTIONS[f"__nv_{name}"], exact, ranges, 60)
+    assert error <= bound, args
+
+
+@pytest.mark.parametrize("name", BINARY_ULPS)
+def test_float64_functions_of_two_are_accurate(name):
+    """Each function of two arguments stays within its bound."""
+    exact, bound, ranges = BINARY_ULPS[name]
+    error, args = worst(FUNCTIONS[f"__nv_{name}"], exact, ranges, 60)
+    assert error <= bound, args
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ULPS, *BINARY_ULPS])
+def test_bounds_hold_for_many_arguments(name):
+    """The bounds hold for 5000 arguments in each range."""
+    exact, bound, ranges = (ULPS | BINARY_ULPS)[name]
+    error, args = worst(FUNCTIONS[f"__nv_{name}"], exact, ranges, 5000)
+    assert error <= bound, args
+
+
+@pytest.mark.parametrize("name", ULPS)
+def test_float32_functions_are_rounded_once(name):
+    """A float32 function is float32 and within 0.51 units of the exact value."""
+    exact, _, ranges = ULPS[name]
+    rng = random.Random(2)
+    low, high = ranges[0] if ranges[0] != "10**" else (0.01, 1e6)
+    for _ in range(30):
+        x = np.float32(rng.uniform(max(low, -80.0), min(high, 80.0)))
+        result = FUNCTIONS[f"__nv_{name}f"](x)
+        assert type(result) is np.float32
+        value = exact(mp.mpf(float(x)))
+        rounded = np.float32(float(value))
+        if not np.isfinite(rounded) or abs(rounded) < np.finfo(np.float32).tiny:
+            assert result == rounded
+            continue
+        assert abs(float(result) - float(value)) <= 0.51 * float(np.spacing(abs(rounded))), x
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+def test_remainders_are_exact(name):
+    """Remainders have no error at all, whatever the exponents."""
+    rng = random.Random(3)
+    for _ in range(300):
+        x, y = (struct.unpack("<d", rng.randbytes(8))[0] for _ in range(2))
+        if not math.isfinite(x) or not math.isfinite(y) or y == 0.0:
+            continue
+        result = FUNCTIONS[f"__nv_{name}"](np.float64(x), np.float64(y))
+        assert same(result, getattr(math, name)(x, y)), (x, y)
+
+
+def test_lgamma_of_negative_numbers():
+    """Where lgamma of a negative number crosses zero, the error is small beside 1."""
+    rng = random.Random(4)
+    for _ in range(200):
+        x = rng.uniform(-20.0, -0.01)
+        result = FUNCTIONS["__nv_lgamma"](np.float64(x))
+        exact = mp.log(abs(mp.gamma(mp.mpf(x))))
+        assert abs(float(result - float(exact))) <= 8e-16 * max(1.0, abs(float(exact))), x
+
+
+def same(a: float, b: float) -> bool:
+    """Equal, with the sign of zeros, and nan equal to nan."""
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
+
+
+PI = math.pi
+# C99, annex F.9, and POSIX for what it leaves open.
+SPECIAL = [
+    *(("exp", *case) for case in [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0)]),
+    *(("exp2", *case) for case in [(-INF, 0.0), (INF, INF), (10.0, 1024.0), (-1074.0, 5e-324)]),
+    *(("exp2", *case) for case in [(1023.0, 2.0**1023), (1024.0, INF), (-1076.0, 0.0)]),
+    *(("exp10", *case) for case in [(2.0, 100.0), (INF, INF), (-INF, 0.0), (22.0, 1e22)]),
+    *(("expm1", *case) for case in [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0)]),
+    *(("expm1", *case) for case in [(5e-324, 5e-324), (710.0, INF)]),
+    *(("log", *case) for case in [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN)]),
+    *(("log2", *case) for case in [(1.0, 0.0), (8.0, 3.0), (5e-324, -1074.0), (-INF, NAN)]),
+    *(("log10", *case) for case in [(1e22, 22.0), (1000.0, 3.0), (0.0, -INF), (INF, INF)]),
+    *(("log1p", *case) for case in [(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (-2.0, NAN)]),
+    *(("log1p", *case) for case in [(INF, INF), (5e-324, 5e-324)]),
+    *((name, *case) for name in ("sin", "tan") for case in [(0.0, 0.0), (-0.0, -0.0)]),
+    *((name, x, NAN) for name in ("sin", "cos", "tan", "sinpi", "cospi") for x in (INF, -INF)),
+    ("sin", 5e-324, 5e-324),
+    ("cos", 0.0, 1.0),
+    *(("sinpi", *case) for case in [(1.0, 0.0), (-1.0, -0.0), (-2.5, -1.0), (1e300, 0.0)]),
+    *(("cospi", *case) for case in [(0.5, 0.0), (1.0, -1.0), (1e300, 1.0)]),
+    *((name, *case) for name in ("asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "cbrt")
+      for case in [(0.0, 0.0), (-0.0, -0.0)]),
+    *((name, *case) for name in ("sinh", "asinh", "cbrt") for case in [(INF, INF), (-INF, -INF)]),
+    *(("asin", *case) for case in [(1.0, PI / 2), (-1.0, -PI / 2), (1.5, NAN), (INF, NAN)]),
+    *(("acos", *case) for case in [(1.0, 0.0), (-1.0, PI), (0.0, PI / 2), (-1.1, NAN)]),
+    *(("atan", *case) for case in [(INF, PI / 2), (-INF, -PI / 2)]),
+    *(("cosh", *case) for case in [(0.0, 1.0), (INF, INF), (-INF, INF)]),
+    *(("tanh", *case) for case in [(INF, 1.0), (-INF, -1.0)]),
+    *(("acosh", *case) for case in [(1.0, 0.0), (0.5, NAN), (-INF, NAN), (INF, INF)]),
+    *(("atanh", *case) for case in [(1.0, INF), (-1.0, -INF), (1.5, NAN), (INF, NAN)]),
+    *(("erf", *case) for case in [(INF, 1.0), (-INF, -1.0)]),
+    *(("erfc", *case) for case in [(INF, 0.0), (-INF, 2.0), (0.0, 1.0)]),
+    *(("cbrt", *case) for case in [(27.0, 3.0), (-8.0, -2.0), (8e-300, 2e-100)]),
+    *(("tgamma", *case) for case in [(0.0, INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN)]),
+    *(("tgamma", *case) for case in [(INF, INF), (5.0, 24.0), (172.0, INF), (-200.5, -0.0)]),
+    *(("lgamma", *case) for case in [(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-3.0, INF)]),
+    *(("lgamma", *case) for case in [(INF, INF), (-INF, INF), (1e306, INF)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "x", "expected"), SPECIAL)
+def test_special_values(name, x, expected):
+    """Zeros keep their sign; infinities, poles and exact values are as C99 says."""
+    assert same(FUNCTIONS[f"__nv_{name}"](np.float64(x)), expected)
+
+
+@pytest.mark.parametrize("name", ULPS)
+def test_nan_stays_nan(name):
+    """nan in, nan out."""
+    assert math.isnan(FUNCTIONS[f"__nv_{name}"](np.float64(NAN)))
+    assert math.isnan(FUNCTIONS[f"__nv_{name}f"](np.float32(NAN)))
+
+
+SPECIAL_OF_TWO = [
+    *(("pow", x, y, 1.0) for x, y in [(1.0, NAN), (NAN, 0.0), (-1.0, INF), (-1.0, -INF)]),
+    *(("pow", *case) for case in [(0.0, -3.0, INF), (-0.0, -3.0, -INF), (-0.0, -2.0, INF)]),
+    *(("pow", *case) for case in [(-0.0, 3.0, -0.0), (-0.0, 2.0, 0.0), (0.0, 0.5, 0.0)]),
+    *(("pow", *case) for case in [(0.5, -INF, INF), (2.0, -INF, 0.0), (0.5, INF, 0.0)]),
+    *(("pow", *case) for case in [(-INF, -3.0, -0.0), (-INF, 3.0, -INF), (-INF, 2.5, INF)]),
+    *(("pow", *case) for case in [(-8.0, 1 / 3, NAN), (-2.0, 3.0, -8.0), (-2.0, 2.0**60, INF)]),
+    *(("pow", *case) for case in [(INF, -1.0, 0.0), (2.0, NAN, NAN), (2.0, -1074.0, 5e-324)]),
+    *(("pow", *case) for case in [(10.0, 22.0, 1e22), (3.0, 33.0, 3.0**33), (2.0, 1024.0, INF)]),
+    *(("atan2", *case) for case in [(0.0, -0.0, PI), (-0.0, -0.0, -PI), (-0.0, 1.0, -0.0)]),
+    *(("atan2", *case) for case in [(1.0, 0.0, PI / 2), (-1.0, -0.0, -PI / 2), (0.0, -1.0, PI)]),
+    *(("atan2", *case) for case in [(INF, INF, PI / 4), (-INF, -INF, -0.75 * PI)]),
+    *(("atan2", *case) for case in [(1.0, -INF, PI), (-1.0, INF, -0.0), (INF, -1.0, PI / 2)]),
+    *(("atan2", *case) for case in [(NAN, 1.0, NAN), (1.0, NAN, NAN)]),
+    *(("hypot", *case) for case in [(INF, NAN, INF), (NAN, -INF, INF), (NAN, 1.0, NAN)]),
+    *(("hypot", *case) for case in [(3.0, 4.0, 5.0), (0.0, -2.0, 2.0), (-0.0, -0.0, 0.0)]),
+    ("hypot", 3 * 2.0**700, 2.0**702, 5 * 2.0**700),
+    *(("hypot", *case) for case in [(3 * 5e-324, 4 * 5e-324, 5 * 5e-324)]),
+    *((name, *case) for name in ("fmod", "remainder")
+      for case in [(INF, 1.0, NAN), (1.0, 0.0, NAN), (1.0, INF, 1.0), (-0.0, 1.0, -0.0)]),
+    *(("fmod", *case) for case in [(-4.0, 10.0, -4.0), (-6.0, 3.0, -0.0), (NAN, 1.0, NAN)]),
+    *(("remainder", *case) for case in [(3.0, 2.0, -1.0), (5.0, 2.0, 1.0), (1.0, NAN, NAN)]),
+    *(("copysign", *case) for case in [(1.0, -0.0, -1.0), (-2.0, 3.0, 2.0), (-INF, 1.0, INF)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "x", "y", "expected"), SPECIAL_OF_TWO)
+def test_special_values_of_two(name, x, y, expected):
+    """The special cases of two arguments are as C99 says."""
+    assert same(FUNCTIONS[f"__nv_{name}"](np.float64(x), np.float64(y)), expected)
+
+
+def test_powers_of_small_integers_are_exact():
+    """x**y is exact wherever the result is an integer below 2**53."""
+    for x in range(1, 21):
+        for y in range(11):
+            if x**y < 2**53:
+                assert FUNCTIONS["__nv_pow"](np.float64(x), np.float64(y)) == x**y
+
+
+def test_fma_is_rounded_once():
+    """fma agrees with exact arithmetic, also where it overflows, underflows or cancels."""
+    rng = random.Random(5)
+    for _ in range(300):
+        a, b, c = (math.ldexp(rng.uniform(-1, 1), rng.randrange(-400, 400)) for _ in range(3))
+        exact = Fraction(a) * Fraction(b) + Fraction(c)
+        assert fma(np.float64(a), np.float64(b), np.float64(c)) == float(exact)
+    assert fma(np.float64(1e300), np.float64(1e300), np.float64(-INF)) == -INF
+    assert fma(np.float64(1e300), np.float64(-1e300), np.float64(1.0)) == -INF
+    assert same(fma(np.float64(-0.0), np.float64(1.0), np.float64(0.0)), 0.0)
+
+
+def test_bits_of_a_double():
+    """Going to bits and back is the identity, and bits are signed."""
+    assert double_as_longlong(np.float64(-0.0)) == -(1 << 63)
+    assert double_as_longlong(np.float64(1.0)) == 0x3FF0000000000000
+    assert same(longlong_as_double(double_as_longlong(np.float64(-1.5e-310))), -1.5e-310)
+    assert mul(np.float64(3.0), np.float64(0.5)) == 1.5
+
+
+@pytest.mark.slow
+def test_polynomials_are_what_the_tool_makes():
+    """Generating libm_poly.py again changes nothing."""
+    assert fit_libm.generate() == fit_libm.OUTPUT.read_text()
