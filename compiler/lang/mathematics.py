@@ -19,8 +19,9 @@ from ..lowering.models import Value, scalar_type
 from ..types import Float, Integer, Scalar, Type, number
 from ..typing.promotion import promote
 from ..typing.registry import REGISTRY, Match
-from . import libm
+from . import libm, pylib
 from .builtin import fabs
+from .operators import no_lowering
 
 row = REGISTRY.function
 
@@ -187,3 +188,31 @@ def _scaled(factor: float) -> Any:
 
 row(math.radians, np.radians, np.deg2rad, rule=_float)(_scaled(math.pi / 180))
 row(math.degrees, np.degrees, np.rad2deg, rule=_float)(_scaled(180 / math.pi))
+
+
+# What is written in the kernel language
+
+
+def _declare_python(callee: Any, function: Any, *kinds: str) -> None:
+    """A row of *callee* done by *function*; a kind is "float", or "int" for a Python int."""
+
+    def rule(args: tuple[Type, ...]) -> Match | None:
+        common = float_type(*(a for a, k in zip(args, kinds, strict=True) if k == "float"))
+        wanted = []
+        for arg, kind in zip(args, kinds, strict=True):
+            ty = number(arg)
+            if ty is None or (kind == "int" and not isinstance(ty, Integer)):
+                return None
+            wanted.append(types.py_int if kind == "int" else common)
+        return Match(tuple(wanted), types.none, python=function)
+
+    shape = (lambda x: rule((x,))) if len(kinds) == 1 else (lambda x, y: rule((x, y)))
+    row(callee, rule=shape)(no_lowering)
+
+
+_declare_python(math.log, pylib.log_base, "float", "float")
+_declare_python(math.modf, pylib.modf, "float")
+_declare_python(math.frexp, pylib.frexp, "float")
+_declare_python(math.ldexp, pylib.ldexp, "float", "int")
+_declare_python(math.gcd, pylib.gcd, "int", "int")
+_declare_python(math.isqrt, pylib.isqrt, "int")

@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .libm_bits import double_as_longlong, longlong_as_double
+
+_EXPONENT = 0x7FF
+_SUBNORMAL_SCALE = 2.0**64
+
 
 def float_mod(x: Any, y: Any) -> Any:
     """x % y: the remainder with the sign of y; nan if y is 0."""
@@ -53,3 +58,65 @@ def int_power(base: Any, exponent: Any) -> Any:
 def float_power(base: Any, exponent: Any) -> Any:
     """base ** exponent."""
     return math.pow(base, exponent)
+
+
+def log_base(x: Any, base: Any) -> Any:
+    """The logarithm of x to a base."""
+    return math.log(x) / math.log(base)
+
+
+def modf(x: Any) -> Any:
+    """Fraction and whole part, both with the sign of x."""
+    whole = np.trunc(x)
+    fraction = 0.0 if math.isinf(x) else x - whole
+    return math.copysign(fraction, x), whole
+
+
+def frexp(x: Any) -> Any:
+    """(m, e) with x == m * 2**e and 0.5 <= abs(m) < 1; (x, 0) for 0, infinities and nan."""
+    y = float(x)
+    if y == 0.0 or not math.isfinite(y):
+        return y, 0
+    bias = 1022
+    if abs(y) < 2.0**-1022:
+        y *= _SUBNORMAL_SCALE
+        bias += 64
+    bits = double_as_longlong(y)
+    exponent = (bits >> 52) & _EXPONENT
+    mantissa = (bits & ~(_EXPONENT << 52)) | (1022 << 52)
+    return longlong_as_double(mantissa), exponent - bias
+
+
+def ldexp(x: Any, exponent: Any) -> Any:
+    """x * 2**exponent, rounded once."""
+    y = float(x)
+    n = int(exponent)
+    for _ in range(2):
+        if n > 1023:
+            y *= 2.0**1023
+            n -= 1023
+        elif n < -1022:
+            y *= 2.0**-969  # Stays normal as long as the result does not round to zero.
+            n += 969
+    n = min(max(n, -1022), 1023)
+    return y * longlong_as_double((n + 1023) << 52)
+
+
+def gcd(a: Any, b: Any) -> Any:
+    """The greatest common divisor, not negative."""
+    a, b = abs(a), abs(b)
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+def isqrt(n: Any) -> Any:
+    """The whole part of the square root of an int; 0 for a negative one."""
+    if n <= 0:
+        return 0
+    root = int(math.sqrt(n))
+    while root > n // root:
+        root -= 1
+    while root + 1 <= n // (root + 1):
+        root += 1
+    return root

@@ -298,6 +298,35 @@ def test_math_functions_of_two_arguments(dtype):
     np.testing.assert_allclose(out, expected, rtol=16 * np.finfo(dtype).eps, atol=1e-6)
 
 
+def test_math_functions_that_return_tuples_and_ints():
+    """modf, frexp, ldexp, log with a base, gcd and isqrt, at their special values too."""
+
+    @cuda.jit
+    def kernel(x, o, n, m):
+        i = cuda.grid(1)
+        if i < x.size:
+            o[0, i], o[1, i] = math.modf(x[i])
+            o[2, i], o[3, i] = math.frexp(x[i])
+            o[4, i] = math.ldexp(x[i], n[i])
+            o[5, i] = math.log(abs(x[i]), 3)
+            m[0, i] = math.gcd(n[i], 60)
+            m[1, i] = math.isqrt(abs(n[i]))
+
+    x = np.array([-3.25, 0.75, -10, 5e-324, 1.5, math.inf, -math.inf, 1e308, 3e-310, 81.0, -0.0])
+    n = np.array([4, -5, 36, 1074, -1074, 3, 2**53, -2000, 900, 99, 2**62])
+    out, ints = np.zeros((6, len(x))), np.zeros((2, len(x)), np.int64)
+    kernel[1, 32](x, out, n, ints)
+    finite = np.isfinite(x)
+    np.testing.assert_array_equal(out[:2, :], np.array([math.modf(v) for v in x]).T)
+    np.testing.assert_array_equal(np.signbit(out[0]), np.signbit(x))
+    np.testing.assert_array_equal(out[2:4], np.array([math.frexp(v) for v in x]).T)
+    np.testing.assert_array_equal(out[4, finite], np.ldexp(x, np.clip(n, -5000, 5000))[finite])
+    logs = [math.log(abs(v), 3) if v else math.nan for v in x]
+    np.testing.assert_allclose(out[5, :-1], logs[:-1], rtol=1e-14)
+    assert ints[0].tolist() == [math.gcd(v, 60) for v in n.tolist()]
+    assert ints[1].tolist() == [math.isqrt(abs(v)) for v in n.tolist()]
+
+
 def test_float32_division_and_square_root_are_correctly_rounded():
     """abs(t)/t is exactly 1 and sqrt(k*k) exactly k."""
 
