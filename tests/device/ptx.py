@@ -111,7 +111,9 @@ def _register(kind: str) -> str:
 
 def _move(kind: str) -> str:
     """The type that loads and stores a register of *kind*."""
-    return kind.replace("bf16", "b16").replace("f16", "b16")
+    if kind.endswith("x2"):
+        return "b32"
+    return "b16" if kind in ("f16", "bf16") else kind
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import unsupported
 from ..syntax import Operand
 from ..types import TYPES, Type
-from .floats import directed, finish, flush
+from .floats import directed, finish, flush, to_half, to_odd
 from .table import Op, instruction
 
 if TYPE_CHECKING:
@@ -87,29 +87,13 @@ def narrow(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
     mode = op.one_of("rz rm rp")
     if target.bits == 32:
         if mode:
-            return directed_cast(frame, "fptrunc", source, target, mode, value)
+            return directed(frame, "fptrunc", target, mode, value, source=source)
         return frame.op(f"fptrunc {source.llvm} {value} to {target.llvm}")
     if mode:
         raise unsupported(f"{op.raw.name!r}: rounding .{mode} to 16 bits", op.raw.line)
     if source.bits == 64:
         value = to_odd(frame, value)
-    return frame.op(f"fptrunc float {value} to {target.llvm}")
-
-
-def to_odd(frame: Frame, value: str) -> str:
-    """A double as a float that rounds on to 16 bits as the double would (round to odd)."""
-    near = directed_cast(frame, "fptrunc", TYPES["f64"], TYPES["f32"], "rz", value)
-    back = frame.op(f"fpext float {near} to double")
-    inexact = frame.op(f"fcmp one double {back}, {value}")
-    bits = frame.op(f"bitcast float {near} to i32")
-    bits = frame.op(f"or i32 {bits}, {frame.op(f'zext i1 {inexact} to i32')}")
-    return frame.op(f"bitcast i32 {bits} to float")
-
-
-def directed_cast(
-    frame: Frame, name: str, source: Type, target: Type, mode: str, value: str
-) -> str:
-    return directed(frame, name, target, mode, value, source=source)
+    return to_half(frame, target, value)
 
 
 def float_to_integer(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
@@ -138,7 +122,7 @@ def integer_to_float(frame: Frame, op: Op, source: Type, target: Type, value: st
         wide = frame.op(f"{how} {source.llvm} {value} to double")
         return narrow(frame, op, TYPES["f64"], target, wide)
     if mode:
-        value = directed_cast(frame, how, source, target, mode, value)
+        value = directed(frame, how, target, mode, value, source=source)
     else:
         value = frame.op(f"{how} {source.llvm} {value} to {target.llvm}")
     return _saturated(frame, op, target, value)

@@ -66,13 +66,13 @@ def rounded(frame: Frame, op: Op, name: str, *values: str) -> str:
     """*name* (fadd, fmul, ..., fma, sqrt) in the rounding mode of the flags."""
     kind, suffix = op.type.llvm, op.type.suffix
     mode = op.one_of("rz rm rp")
-    if op.type.lanes > 1 and (mode or name == "fma"):
+    if op.type.lanes > 1 and (mode or name == "fma" or "bfloat" in kind):
         return _lanewise(frame, op, name, *values)
     if mode:
         return directed(frame, name, op.type, mode, *values)
+    if op.type.bits == 16 and (name == "fma" or kind == "bfloat"):
+        return _in_double(frame, op.type, name, *values)
     arguments = [f"{kind} {v}" for v in values]
-    if name == "fma" and op.type.bits == 16:
-        return _half_fma(frame, kind, *values)
     if name in ("fma", "sqrt"):
         return frame.call(f"llvm.{name}.{suffix}", kind, *arguments)
     return frame.op(f"{name} {kind} {', '.join(values)}")
@@ -90,13 +90,37 @@ def _lanewise(frame: Frame, op: Op, name: str, *values: str) -> str:
     return result
 
 
-def _half_fma(frame: Frame, kind: str, *values: str) -> str:
-    """Exact in double for f16, and rounded once more from there."""
-    from .convert import to_odd
+def _in_double(frame: Frame, type: Type, name: str, *values: str) -> str:
+    """A 16-bit operation in double, where it is as good as exact, rounded once from there."""
+    wide = [frame.op(f"fpext {type.llvm} {v} to double") for v in values]
+    if name == "fma":
+        exact = frame.call("llvm.fma.f64", "double", *(f"double {v}" for v in wide))
+    else:
+        exact = frame.op(f"{name} double {', '.join(wide)}")
+    return to_half(frame, type, to_odd(frame, exact))
 
-    wide = [f"double {frame.op(f'fpext {kind} {v} to double')}" for v in values]
-    exact = frame.call("llvm.fma.f64", "double", *wide)
-    return frame.op(f"fptrunc float {to_odd(frame, exact)} to {kind}")
+
+def to_odd(frame: Frame, value: str) -> str:
+    """A double as a float that rounds on to 16 bits as the double would (round to odd)."""
+    near = directed(frame, "fptrunc", TYPES["f32"], "rz", value, source=TYPES["f64"])
+    back = frame.op(f"fpext float {near} to double")
+    inexact = frame.op(f"fcmp one double {back}, {value}")
+    bits = frame.op(f"bitcast float {near} to i32")
+    bits = frame.op(f"or i32 {bits}, {frame.op(f'zext i1 {inexact} to i32')}")
+    return frame.op(f"bitcast i32 {bits} to float")
+
+
+def to_half(frame: Frame, type: Type, value: str) -> str:
+    """A float as f16 or bf16, to nearest even."""
+    if type.llvm == "half":
+        return frame.op(f"fptrunc float {value} to half")
+    # By hand: the CPU's instruction flushes subnormals.
+    bits = frame.op(f"bitcast float {value} to i32")
+    odd = frame.op(f"and i32 {frame.op(f'lshr i32 {bits}, 16')}, 1")
+    carried = frame.op(f"add i32 {frame.op(f'add i32 {bits}, 32767')}, {odd}")
+    high = frame.op(f"trunc i32 {frame.op(f'lshr i32 {carried}, 16')} to i16")
+    nan = frame.op(f"fcmp uno float {value}, {value}")
+    return frame.op(f"bitcast i16 {frame.select(nan, 'i16', '32767', high)} to bfloat")
 
 
 def directed(
