@@ -275,7 +275,8 @@ class Program:
         """
         self._with_options("nvvmCompileProgram", options)
         data = self._text("nvvmGetCompiledResultSize", "nvvmGetCompiledResult")
-        return data[:-1] if data.endswith(b"\0") else data
+        binary = "-gen-lto" in options
+        return data if binary else data.rstrip(b"\0")
 
     @property
     def log(self) -> str:

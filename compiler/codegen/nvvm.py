@@ -57,6 +57,17 @@ class NvvmCodegen:
         Raises:
             CodegenError: libNVVM refused the IR.
         """
+        return self._compile(llvm_ir, target, []).decode()
+
+    def compile_lto(self, llvm_ir: str, target: Target) -> bytes:
+        """Compile a module to LTO-IR, which nvJitLink links with others.
+
+        Raises:
+            CodegenError: libNVVM refused the IR.
+        """
+        return self._compile(llvm_ir, target, ["-gen-lto"])
+
+    def _compile(self, llvm_ir: str, target: Target, more: list[str]) -> bytes:
         source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
         source = self._complete(source if target.fma else flags.uncontracted(source))
         with self._lock, Program(self.library) as program:
@@ -64,7 +75,7 @@ class NvvmCodegen:
                 program.add_module(source)
                 if self.libdevice and "__nv_" in source:
                     program.lazy_add_module(self._libdevice, "libdevice")
-                return program.compile(self.options(target)).decode()
+                return program.compile([*self.options(target), *more])
             except NvvmError as error:
                 raise CodegenError(self.name, str(error), source) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
@@ -37,12 +38,14 @@ DIVIDE = kernel(
 DIVIDE += "declare float @llvm.nvvm.sqrt.f(float)\n"
 
 
+def has_nvvm() -> bool:
+    """Whether there is a libNVVM."""
+    return any(map(nvvm.load, nvvm.candidates()))
+
+
 @pytest.fixture(params=CHOICES)
 def choice(request: pytest.FixtureRequest) -> str:
-    if (
-        request.param != "llvm"
-        and next(filter(None, map(nvvm.load, nvvm.candidates())), None) is None
-    ):
+    if request.param != "llvm" and not has_nvvm():
         pytest.skip("no libNVVM; install the wheel nvidia-nvvm")
     return request.param
 
@@ -159,7 +162,7 @@ def test_one_generator_for_all_options():
 
 def test_dialects():
     """Typed pointers only in the LLVM 7 dialect."""
-    if next(filter(None, map(nvvm.load, nvvm.candidates())), None) is None:
+    if not has_nvvm():
         pytest.skip("no libNVVM; install the wheel nvidia-nvvm")
     typed = [select(Target(cc), "nvvm7").dialect.typed_pointers for cc in ((9, 0), (10, 0))]
     assert typed == [True, False]
@@ -279,6 +282,41 @@ def test_optimized_ir_can_be_read():
     generator = select(Target((9, 0)), "llvm")
     text = generator.optimize(module(generator.dialect, MULTIPLY_ADD), Target((9, 0)))
     assert "define ptx_kernel void @k" in text
+
+
+LINES = """
+!llvm.dbg.cu = !{!2}
+!llvm.module.flags = !{!4}
+!2 = distinct !DICompileUnit(language: DW_LANG_C_plus_plus, file: !3, producer: "test",
+  isOptimized: true, runtimeVersion: 0, emissionKind: DebugDirectivesOnly, enums: !7)
+!3 = !DIFile(filename: "kernel.py", directory: "/home")
+!4 = !{i32 2, !"Debug Info Version", i32 3}
+!5 = distinct !DISubprogram(name: "k", scope: !3, file: !3, line: 1, type: !6, isLocal: false,
+  isDefinition: true, scopeLine: 1, isOptimized: true, unit: !2, retainedNodes: !7)
+!6 = !DISubroutineType(types: !7)
+!7 = !{}
+!8 = !DILocation(line: 11, column: 3, scope: !5)
+"""
+
+
+def test_lines_reach_the_ptx(choice):
+    """With "DebugDirectivesOnly" the PTX names lines, and stays optimised."""
+    body = kernel("k", ["i32*"], ["store i32 7, i32* %a0, !dbg !8"]).replace(") {", ") !dbg !5 {")
+    generator = select(Target((9, 0)), choice)
+    ptx = generator.compile(module(generator.dialect, body + LINES), Target((9, 0)))
+    assert re.search(r"\.loc\s+1 11 3\b", ptx)
+    assert re.search(r'\.file\s+1 ".*kernel\.py"', ptx)
+    assert ", debug" not in ptx
+
+
+def test_lto_ir():
+    """libNVVM makes LTO-IR, which is binary and holds no PTX."""
+    if not has_nvvm():
+        pytest.skip("no libNVVM; install the wheel nvidia-nvvm")
+    generator = select(Target((9, 0)), "nvvm")
+    data = generator.compile_lto(module(generator.dialect, MULTIPLY_ADD), Target((9, 0)))
+    assert len(data) > 500
+    assert b".version" not in data
 
 
 def test_threads(choice):
