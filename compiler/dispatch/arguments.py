@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -68,6 +69,7 @@ def _is_readonly(value: Any) -> bool:
     return bool(getattr(value, "readonly", False))
 
 
+@functools.lru_cache(maxsize=1024)
 def _array_type(
     dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], readonly: bool
 ) -> Array:

@@ -10,12 +10,13 @@ from typing import Any, TextIO
 import cudadrv
 
 from .. import types
+from ..codegen import Target
 from ..frontend.infer import Program, converts
 from ..signature import normalize
 from ..types import Signature, Type
 from ..typing.registry import REGISTRY
 from .arguments import typeof
-from .kernel import CUDAKernel, CUDAKernelBase, current_target
+from .kernel import CUDAKernel, CUDAKernelBase, target_of
 from .pipeline import compile_kernel, infer_kernel
 
 OPTIONS = ("debug", "fastmath", "fma", "opt", "codegen")
@@ -39,6 +40,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         self.options = options
         self.parameters = tuple(inspect.signature(pyfunc).parameters)
         self.definitions: dict[tuple[tuple[int, int], tuple[Type, ...]], CUDAKernel] = {}
+        self._targets: dict[int, Target] = {}
         functools.update_wrapper(self, pyfunc)
         for signature in signatures:
             if signature.returns not in (None, types.none):
@@ -56,13 +58,17 @@ class AutoJitCUDAKernel(CUDAKernelBase):
                 f"{self.pyfunc.__name__} takes {len(self.parameters)} arguments "
                 f"({', '.join(self.parameters)}), {len(args)} given"
             )
-        kernel = self.specialize(*args)
-        kernel.griddim, kernel.blockdim = self.griddim, self.blockdim
-        kernel.stream, kernel.sharedmem = self.stream, self.sharedmem
-        kernel.launch(args)
+        self._specialized(args).launch(args, self)
 
     def specialize(self, *args: Any) -> CUDAKernel:
-        """The kernel that these arguments would run, compiled if it is not yet."""
+        """The kernel that these arguments would run, with this configuration."""
+        kernel: CUDAKernel = self._specialized(args).copy()
+        kernel.griddim, kernel.blockdim = self.griddim, self.blockdim
+        kernel.stream, kernel.sharedmem = self.stream, self.sharedmem
+        kernel.configured = self.configured
+        return kernel
+
+    def _specialized(self, args: tuple[Any, ...]) -> CUDAKernel:
         found = []
         for position, arg in enumerate(args):
             try:
@@ -73,7 +79,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         given = tuple(found)
         if self.signatures:
             given = self._declared(given)
-        return self._definition(given).copy()  # type: ignore[no-any-return]
+        return self._definition(given)
 
     def _declared(self, given: tuple[Type, ...]) -> tuple[Type, ...]:
         """The argument types of the best declared signature; the only one decides alone."""
@@ -92,14 +98,21 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         return self._definition(normalize(signature).args)
 
     def _definition(self, args: tuple[Type, ...]) -> CUDAKernel:
-        options = {k: v for k, v in self.options.items() if k != "codegen"}
-        target = current_target(**options)
+        target = self._target()
         kernel = self.definitions.get((target.cc, args))
         if kernel is None:
             compiled = compile_kernel(self.pyfunc, args, target, self.options.get("codegen"))
             kernel = CUDAKernel(compiled, self.parameters)
-            self.definitions[target.cc, args] = kernel
+            kernel = self.definitions.setdefault((target.cc, args), kernel)
         return kernel
+
+    def _target(self) -> Target:
+        context = cudadrv.current_context()
+        target = self._targets.get(context.handle)
+        if target is None:
+            options = {name: self.options[name] for name in self.options if name != "codegen"}
+            target = self._targets[context.handle] = target_of(context.device, **options)
+        return target
 
     def inspect_llvm(self, signature: Any = None) -> Any:
         """The LLVM IR for a signature, or a dict of all by argument types."""
@@ -180,6 +193,3 @@ def _make(
     if len(signatures) > 1:
         raise TypeError("a device function has one signature, or none to take what comes")
     return DeviceFunction(pyfunc, signatures[0] if signatures else None)
-
-
-__all__ = ["AutoJitCUDAKernel", "DeviceFunction", "cudadrv", "jit"]

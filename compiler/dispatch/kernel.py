@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 import operator
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import cudadrv
+from cudadrv.stream import stream_handle
 
 from ..codegen import Target, ptx_version
-from ..frontend.ir import Function
-from ..types import Type
 from .annotate import annotate
 from .arguments import Packer, Writeback
-from .pipeline import Compiled, compile_kernel
+from .pipeline import Compiled
 
 Dim = tuple[int, int, int]
+KEPT_CONFIGURATIONS = 64
 
 
 def dimensions(value: Any, name: str) -> Dim:
@@ -99,6 +100,7 @@ class CUDAKernel(CUDAKernelBase):
         self.entry_name = compiled.name
         self._packer = Packer(names, compiled.args)
         self._loaded: dict[int, cudadrv.Kernel] = {}
+        self._runs: dict[Any, Callable[..., None]] = {}
 
     def __repr__(self) -> str:
         return f"<CUDAKernel {self.entry_name}({', '.join(map(str, self.argument_types))})>"
@@ -110,11 +112,11 @@ class CUDAKernel(CUDAKernelBase):
 
     def bind(self) -> cudadrv.Kernel:
         """The function loaded in the current context, loading it at first use."""
-        context = cudadrv.current_context()
-        kernel = self._loaded.get(context.handle)
+        context = cudadrv.current_context().handle
+        kernel = self._loaded.get(context)
         if kernel is None:
             kernel = cudadrv.load(self.compiled.ptx)[self.entry_name]
-            self._loaded[context.handle] = kernel
+            self._loaded[context] = kernel
         return kernel
 
     def __call__(self, *args: Any) -> None:
@@ -125,23 +127,37 @@ class CUDAKernel(CUDAKernelBase):
                 f"{self.entry_name} takes {len(self.argument_types)} arguments "
                 f"({', '.join(self._packer.names)}), {len(args)} given"
             )
-        self.launch(args)
+        self.launch(args, self)
 
-    def launch(self, args: tuple[Any, ...]) -> None:
-        """Launch with arguments that are known to be right in number."""
-        kernel = self.bind()
+    def launch(self, args: tuple[Any, ...], configured: CUDAKernelBase) -> None:
+        """Launch with the configuration of *configured*, and the right number of arguments."""
+        run = self._prepared(configured)
         retr: list[Writeback] = []
-        leaves = self._packer.pack(args, self.stream, retr)
-        run = kernel.prepare(
-            self._packer.codes,
-            grid=self.griddim,
-            block=self.blockdim,
-            stream=self.stream,
-            smem=self.sharedmem,
-        )
-        run(*leaves)
+        run(*self._packer.pack(args, configured.stream, retr))
         for copy_out in retr:
             copy_out()
+
+    def _prepared(self, configured: CUDAKernelBase) -> Callable[..., None]:
+        """What launches in the current context with this configuration; the last are kept."""
+        key = (
+            cudadrv.current_context().handle,
+            configured.griddim,
+            configured.blockdim,
+            stream_handle(configured.stream),
+            configured.sharedmem,
+        )
+        run = self._runs.get(key)
+        if run is None:
+            if len(self._runs) >= KEPT_CONFIGURATIONS:
+                self._runs.clear()
+            run = self._runs[key] = self.bind().prepare(
+                self._packer.codes,
+                grid=configured.griddim,
+                block=configured.blockdim,
+                stream=configured.stream,
+                smem=configured.sharedmem,
+            )
+        return run
 
     def inspect_llvm(self) -> str:
         """The LLVM IR that was given to the code generator."""
@@ -158,16 +174,7 @@ class CUDAKernel(CUDAKernelBase):
         print(annotate(self.compiled.typed), file=file or sys.stdout)
 
 
-def current_target(**options: Any) -> Target:
-    """The target of the current device, and what its driver reads."""
-    device = cudadrv.current_context().device
+def target_of(device: cudadrv.Device, **options: Any) -> Target:
+    """The target of a device, and what its driver reads."""
     reads = None if cudadrv.is_emulator() else ptx_version(cudadrv.driver_version())
     return Target(device.compute_capability, reads, **options)
-
-
-def specialization(function: Function, compiled: Compiled) -> CUDAKernel:
-    """A CUDAKernel from compiled code and its source function."""
-    return CUDAKernel(compiled, function.parameters)
-
-
-__all__ = ["CUDAKernel", "CUDAKernelBase", "Type", "compile_kernel", "current_target"]
