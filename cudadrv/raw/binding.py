@@ -65,19 +65,29 @@ def address(name: str) -> int:
         NotSupportedByDriver: the driver lacks the function.
         ForkError: CUDA was used before this process was forked.
     """
-    name = symbol(name)
     if _forked_from is not None:
         raise ForkError(_forked_from)
-    found = library.current().address(name, table.FUNCTIONS[name][0])
+    found = _look_up(name)
     if not found:
-        raise NotSupportedByDriver(name, introduced(name), driver_version())
+        raise NotSupportedByDriver(symbol(name), introduced(name), driver_version())
+    return found
+
+
+def _look_up(name: str) -> int:
+    exact = symbol(name)
+    driver = library.current()
+    version, declared = table.FUNCTIONS[exact]
+    found = driver.address(exact, version)
+    # An older driver has only the older version; with the same parameters it does as well.
+    older = table.FUNCTIONS.get(name, (0, ""))
+    if not found and name != exact and older[1] == declared:
+        found = driver.address(name, older[0])
     return found
 
 
 def available(name: str) -> bool:
     """Whether the current driver has the function *name*."""
-    name = symbol(name)
-    return bool(library.current().address(name, table.FUNCTIONS[name][0]))
+    return bool(_look_up(name))
 
 
 def driver_version() -> tuple[int, int] | None:

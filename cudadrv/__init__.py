@@ -1,0 +1,113 @@
+"""The CUDA driver from Python: devices, memory, streams, and loading and launching kernels.
+
+Importing it opens no library and loads no NumPy; the driver is opened at the first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cudadrv.array import (
+        DeviceArray,
+        as_device_array,
+        device_array,
+        device_array_like,
+        pinned_array,
+        to_device,
+    )
+    from cudadrv.context import CudaWarning, Resource, current_context
+    from cudadrv.device import Context, Device, devices
+    from cudadrv.driver import driver_version, init, is_available, is_emulator
+    from cudadrv.errors import (
+        ClosedError,
+        CudaError,
+        DriverNotFound,
+        ForkError,
+        InvalidContext,
+        JitError,
+        LaunchError,
+        NameNotFound,
+        NotSupported,
+        NotSupportedByDriver,
+        OutOfMemory,
+    )
+    from cudadrv.event import Event
+    from cudadrv.kernel import Kernel
+    from cudadrv.library import use_driver
+    from cudadrv.memory import DeviceMemory, PinnedMemory, mem_alloc, memcpy, memset
+    from cudadrv.module import Library, load, newest_ptx
+    from cudadrv.stream import Stream
+
+# Where each name is defined; it is imported when it is first used.
+HOME = {
+    "array": "DeviceArray as_device_array device_array device_array_like pinned_array to_device",
+    "context": "CudaWarning Resource current_context",
+    "device": "Context Device devices",
+    "driver": "driver_version init is_available is_emulator",
+    "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
+    "NameNotFound NotSupported NotSupportedByDriver OutOfMemory",
+    "event": "Event",
+    "kernel": "Kernel",
+    "library": "use_driver",
+    "memory": "DeviceMemory PinnedMemory mem_alloc memcpy memset",
+    "module": "Library load newest_ptx",
+    "stream": "Stream",
+}
+__all__ = [
+    "ClosedError",
+    "Context",
+    "CudaError",
+    "CudaWarning",
+    "Device",
+    "DeviceArray",
+    "DeviceMemory",
+    "DriverNotFound",
+    "Event",
+    "ForkError",
+    "InvalidContext",
+    "JitError",
+    "Kernel",
+    "LaunchError",
+    "Library",
+    "NameNotFound",
+    "NotSupported",
+    "NotSupportedByDriver",
+    "OutOfMemory",
+    "PinnedMemory",
+    "Resource",
+    "Stream",
+    "as_device_array",
+    "current_context",
+    "device_array",
+    "device_array_like",
+    "devices",
+    "driver_version",
+    "init",
+    "is_available",
+    "is_emulator",
+    "load",
+    "mem_alloc",
+    "memcpy",
+    "memset",
+    "newest_ptx",
+    "pinned_array",
+    "to_device",
+    "use_driver",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import *name* from the module that defines it."""
+    import importlib
+
+    for module, names in HOME.items():
+        if name in names.split():
+            found = getattr(importlib.import_module(f"cudadrv.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'cudadrv' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,118 @@
+"""The current context, and what every object in a context shares: a handle, close, a finalizer."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import warnings
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from cudadrv import driver, raw
+from cudadrv.device import Context, Device
+from cudadrv.errors import STICKY, ClosedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def current_context() -> Context:
+    """The current context of this thread; if there is none, device 0's primary one becomes it.
+
+    C: cuCtxGetCurrent
+    """
+    driver.init()
+    handle = driver.cuCtxGetCurrent()
+    if handle:
+        return Context(handle)
+    context = Device(0).primary_context()
+    context.set_current()
+    return context
+
+
+class CudaWarning(RuntimeWarning):
+    """The driver refused to release something that was garbage-collected."""
+
+
+# Results that say the object is gone already, with its context or with the driver.
+GONE = STICKY | {3, 4, 101, 201, 400}
+
+
+def release(context: int, function: str, handle: int) -> None:
+    """Release *handle* in its context, from wherever the garbage collector happens to run.
+
+    Nothing is raised: at exit, after a fork and in a lost context there is nothing to release.
+    """
+    if sys.is_finalizing():
+        return
+    try:
+        if raw.cuCtxPushCurrent(context):
+            return
+        code = getattr(raw, function)(handle)
+        raw.cuCtxPopCurrent(ctypes.byref(ctypes.c_void_p()))
+    except RuntimeError:
+        return
+    if code and code not in GONE:
+        warnings.warn(f"{function} of {handle:#x} returned {code}", CudaWarning, stacklevel=2)
+
+
+class Resource:
+    """Something that lives in a context: it has a handle until it is closed.
+
+    Attributes:
+        context: the handle of its context.
+    """
+
+    # The driver function that releases it, by the name it has in ``raw``.
+    RELEASE = ""
+
+    def __init__(self, handle: int, context: int = 0, owned: bool = True) -> None:
+        self._handle: int | None = handle
+        self.context = context
+        self._finalizer: weakref.finalize[..., Resource] | None = None
+        if owned:
+            self._finalizer = weakref.finalize(self, release, context, self.RELEASE, handle)
+            self._finalizer.atexit = False
+
+    def __repr__(self) -> str:
+        shown = "closed" if self._handle is None else f"{self._handle:#x}"
+        return f"{type(self).__name__}({shown})"
+
+    @property
+    def handle(self) -> int:
+        """The driver's handle.
+
+        Raises:
+            ClosedError: the object was closed.
+        """
+        if self._handle is None:
+            raise ClosedError(f"this {type(self).__name__} was closed; make a new one")
+        return self._handle
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._handle is None
+
+    @property
+    def owned(self) -> bool:
+        """Whether closing it releases something; adopted handles and views own nothing."""
+        return self._finalizer is not None
+
+    def close(self) -> None:
+        """Release it now instead of when it is garbage-collected; may be called twice."""
+        self._handle = None
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

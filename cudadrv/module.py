@@ -1,0 +1,257 @@
+"""Loading code: PTX, cubin and fatbin become a Library with kernels and global variables."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import weakref
+
+from cudadrv import driver, raw
+from cudadrv.context import Resource, current_context
+from cudadrv.errors import ClosedError, JitError, NameNotFound
+from cudadrv.kernel import Kernel
+from cudadrv.memory import DeviceMemory
+
+LOG_BYTES = 16384
+NOT_FOUND = 500
+# The newest PTX version that the drivers of each CUDA version read, from the release notes in the
+# PTX ISA manual; a newer driver is not second-guessed.
+PTX_OF_CUDA = {
+    (11, 0): (7, 0), (11, 1): (7, 1), (11, 2): (7, 2), (11, 3): (7, 3), (11, 4): (7, 4),
+    (11, 5): (7, 5), (11, 6): (7, 6), (11, 7): (7, 7), (11, 8): (7, 8), (12, 0): (8, 0),
+    (12, 1): (8, 1), (12, 2): (8, 2), (12, 3): (8, 3), (12, 4): (8, 4), (12, 5): (8, 5),
+    (12, 6): (8, 5), (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0),
+}  # fmt: skip
+
+
+def newest_ptx() -> tuple[int, int] | None:
+    """The newest PTX version that the driver reads, as (9, 0); None if that is not known.
+
+    C: cuDriverGetVersion
+    """
+    return None if driver.is_emulator() else PTX_OF_CUDA.get(driver.driver_version())
+
+
+def load(code: bytes | str | os.PathLike[str]) -> Library:
+    """Load PTX text, a cubin or a fatbin into the current context.
+
+    Args:
+        code: the code itself, as str (PTX) or bytes, or the path of a file as a Path object.
+
+    Raises:
+        JitError: the driver cannot use the code; its ``log`` says why.
+        OSError: the file cannot be read.
+
+    C: cuLibraryLoadData, or cuModuleLoadDataEx on drivers before 12.0
+    """
+    if isinstance(code, os.PathLike):
+        with open(code, "rb") as file:  # noqa: PTH123
+            code = file.read()
+    elif isinstance(code, str):
+        code = code.encode()
+    return Library(bytes(code))
+
+
+class Log:
+    """The buffers into which the driver's compiler writes, and the options that name them."""
+
+    def __init__(self) -> None:
+        self._info = ctypes.create_string_buffer(LOG_BYTES)
+        self._error = ctypes.create_string_buffer(LOG_BYTES)
+        options = {
+            raw.CU_JIT_INFO_LOG_BUFFER: ctypes.addressof(self._info),
+            raw.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
+            raw.CU_JIT_ERROR_LOG_BUFFER: ctypes.addressof(self._error),
+            raw.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
+        }
+        self.count = len(options)
+        self.options = (ctypes.c_int * self.count)(*options)
+        self.values = (ctypes.c_void_p * self.count)(*options.values())
+
+    @property
+    def info(self) -> str:
+        """What the compiler remarked."""
+        return self._info.value.decode(errors="replace").strip()
+
+    @property
+    def error(self) -> str:
+        """What the compiler complained about."""
+        return self._error.value.decode(errors="replace").strip()
+
+
+class Library(Resource):
+    """Loaded code.
+
+    Attributes:
+        log: what the driver's compiler remarked while loading.
+        is_library: whether the handle is a CUlibrary (driver 12.0 and newer), not a CUmodule.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        context = current_context()
+        self.ptx = ptx_text(code)
+        # The driver may write into the log, and read the code, until the library is unloaded.
+        self._log = Log()
+        self._code = code if self.ptx is None else code.rstrip(b"\0") + b"\0"
+        check_version(self.ptx)
+        self.is_library = raw.available("cuLibraryLoadData")
+        self.RELEASE = "cuLibraryUnload" if self.is_library else "cuModuleUnload"
+        super().__init__(self._load(), context.handle)
+        # Weak, since each kernel keeps the library loaded.
+        self._kernels: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
+
+    @property
+    def log(self) -> str:
+        """What the driver's compiler remarked while loading."""
+        return self._log.info
+
+    def _load(self) -> int:
+        handle, log = ctypes.c_void_p(), self._log
+        result = ctypes.byref(handle)
+        options = (log.options, log.values, log.count)
+        if not self.is_library:
+            function = "cuModuleLoadDataEx"
+            code = raw.cuModuleLoadDataEx(result, self._code, log.count, log.options, log.values)
+        else:
+            function = "cuLibraryLoadData"
+            code = raw.cuLibraryLoadData(result, self._code, *options, None, None, 0)
+            if not code and self.ptx is not None:
+                # Compiles now what would else be compiled, and fail, at the first launch.
+                code = raw.cuLibraryGetModule(ctypes.byref(ctypes.c_void_p()), handle)
+                if code:
+                    raw.cuLibraryUnload(handle)
+        if code:
+            raise self._load_error(code, function)
+        return handle.value or 0
+
+    def _load_error(self, code: int, function: str) -> Exception:
+        error = driver.error(code, function)
+        if not isinstance(error, JitError) and not self._log.error:
+            return error  # type: ignore[no-any-return]
+        log = self._log.error
+        hint = "; ".join(filter(None, [error.hint, f"log:\n{log}" if log else ""]))
+        return JitError(code, error.name, function, error.description, hint, log)
+
+    def check_open(self) -> None:
+        """Raise ClosedError if the library was closed."""
+        if self.closed:
+            raise ClosedError("the library of this kernel was closed; load it again")
+
+    def explain(self, text: str) -> str:
+        """*text* with what the driver's compiler complained about since, if it did."""
+        return f"{text}; compiler log: {self._log.error}" if self._log.error else text
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel *name*.
+
+        Raises:
+            NameNotFound: there is no such kernel; the error lists those there are.
+
+        C: cuLibraryGetKernel
+        """
+        handle = self.handle
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            get = "cuLibraryGetKernel" if self.is_library else "cuModuleGetFunction"
+            found = ctypes.c_void_p()
+            code = getattr(raw, get)(ctypes.byref(found), handle, name.encode())
+            if code == NOT_FOUND:
+                raise NameNotFound("kernel", name, self._names())
+            driver.check(code, get, self.explain(f"kernel {name!r}"))
+            kernel = self._kernels[name] = Kernel(self, name, found.value or 0)
+        return kernel
+
+    def kernels(self) -> list[str]:
+        """The names of all kernels.
+
+        Raises:
+            NotSupportedByDriver: the code is binary, and the driver older than 12.4.
+
+        C: cuLibraryEnumerateKernels, cuKernelGetName
+        """
+        handle = self.handle
+        names = "cuLibraryEnumerateKernels" if self.is_library else "cuModuleEnumerateFunctions"
+        if self.ptx is not None and not raw.available(names):
+            return ptx_kernels(self.ptx)
+        if self.is_library:
+            count, enumerate_all = driver.cuLibraryGetKernelCount, driver.cuLibraryEnumerateKernels
+            get_name = driver.cuKernelGetName
+        else:
+            count, enumerate_all = (
+                driver.cuModuleGetFunctionCount,
+                driver.cuModuleEnumerateFunctions,
+            )
+            get_name = driver.cuFuncGetName
+        handles = (ctypes.c_void_p * count(handle))()
+        enumerate_all(handles, len(handles), handle)
+        return sorted(get_name(each) for each in handles)
+
+    def _names(self) -> list[str] | None:
+        try:
+            return self.kernels()
+        except RuntimeError:
+            return None
+
+    def get_global(self, name: str) -> DeviceMemory:
+        """The memory of a global or constant variable, in the current context.
+
+        Raises:
+            NameNotFound: there is no such variable.
+
+        C: cuLibraryGetGlobal
+        """
+        handle = self.handle
+        context = current_context().handle
+        get = "cuLibraryGetGlobal" if self.is_library else "cuModuleGetGlobal"
+        address, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
+        code = getattr(raw, get)(ctypes.byref(address), ctypes.byref(nbytes), handle, name.encode())
+        if code == NOT_FOUND:
+            raise NameNotFound("global", name, None if self.ptx is None else ptx_globals(self.ptx))
+        driver.check(code, raw.symbol(get), f"global {name!r}")
+        return DeviceMemory(address.value, nbytes.value, context, owner=self)
+
+
+def ptx_text(code: bytes) -> str | None:
+    """The text of PTX; None for binary code.
+
+    Raises:
+        ValueError: there is no code at all.
+    """
+    if not code.strip(b"\0 \t\r\n"):
+        raise ValueError("there is no code to load: the text or file is empty")
+    if code.startswith((b"\x7fELF", b"\x50\xed\x55\xba")) or b"\0" in code.rstrip(b"\0"):
+        return None
+    return code.rstrip(b"\0").decode(errors="replace")
+
+
+def check_version(ptx: str | None) -> None:
+    """Refuse PTX that is newer than the driver reads, with a message that names both versions.
+
+    Raises:
+        JitError: with CUDA_ERROR_UNSUPPORTED_PTX_VERSION, as the driver would.
+    """
+    found = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", ptx or "", re.MULTILINE)
+    limit = newest_ptx() if found else None
+    if found is None or limit is None:
+        return
+    version = int(found[1]), int(found[2])
+    if version > limit:
+        has = "{}.{}".format(*driver.driver_version())
+        raise driver.error(
+            raw.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            "load",
+            f"the code is PTX {version[0]}.{version[1]}, and driver {has} reads PTX up to "
+            f"{limit[0]}.{limit[1]}: compile for that version or to a cubin, or update the driver",
+        )
+
+
+def ptx_kernels(ptx: str) -> list[str]:
+    """The names of the kernels in PTX text."""
+    return sorted(re.findall(r"\.entry\s+([\w$%]+)", ptx))
+
+
+def ptx_globals(ptx: str) -> list[str]:
+    """The names of the module's variables in PTX text."""
+    lines = re.findall(r"^\s*(?:\.\w+\s+)*\.(?:global|const)\s([^=;]*)", ptx, re.MULTILINE)
+    return sorted(re.sub(r"\[.*", "", line).split()[-1] for line in lines)
