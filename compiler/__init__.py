@@ -10,12 +10,14 @@ from cudadrv import (
     DeviceArray,
     Event,
     Stream,
-    as_cuda_array,
     current_context,
     device_array,
     device_array_like,
     is_available,
     to_device,
+)
+from cudadrv import (
+    as_device_array as as_cuda_array,
 )
 
 from . import types

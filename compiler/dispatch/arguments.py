@@ -37,7 +37,7 @@ def typeof(value: Any) -> Type:
     if isinstance(value, tuple):
         return Tuple(tuple(typeof(item) for item in value))
     if hasattr(value, "__cuda_array_interface__"):
-        array = cudadrv.as_cuda_array(value)
+        array = cudadrv.as_device_array(value)
         return _array_type(array.dtype, array.shape, array.strides, _is_readonly(array))
     if isinstance(value, int):  # An IntEnum, for example.
         return _int_type(value)
@@ -192,7 +192,7 @@ def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> 
             check_array(ty, typeof(value))
             value = _copy_in(value, stream, retr)
         elif hasattr(value, "__cuda_array_interface__"):
-            value = cudadrv.as_cuda_array(value)
+            value = cudadrv.as_device_array(value)
         else:
             raise TypeError(f"expected an array {ty}, got {_kind(value)}")
     given = _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
@@ -221,12 +221,13 @@ def check_array(expected: Array, given: Type) -> None:
 
 
 def _copy_in(array: np.ndarray[Any, Any], stream: Any, retr: list[Writeback]) -> DeviceArray:
-    """A device copy of a host array; unless it is read-only, a write-back is queued."""
+    """A device copy of a host array, released after the launch; queues the way back."""
     device = cudadrv.to_device(array, stream=stream)
 
-    def copy_out() -> None:
-        array[...] = device.copy_to_host(stream=stream)
+    def finish() -> None:
+        if array.flags.writeable:
+            array[...] = device.copy_to_host(stream=stream)
+        device.close()
 
-    if array.flags.writeable:
-        retr.append(copy_out)
+    retr.append(finish)
     return device

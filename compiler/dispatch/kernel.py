@@ -134,8 +134,8 @@ class CUDAKernel(CUDAKernelBase):
         run = self._prepared(configured)
         retr: list[Writeback] = []
         run(*self._packer.pack(args, configured.stream, retr))
-        for copy_out in retr:
-            copy_out()
+        for finish in retr:
+            finish()
 
     def _prepared(self, configured: CUDAKernelBase) -> Callable[..., None]:
         """What launches in the current context with this configuration; the last are kept."""

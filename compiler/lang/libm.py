@@ -1,6 +1,6 @@
 """The functions to compile in where there is no libdevice, by the names of libdevice's.
 
-float32 functions are those of float64, rounded.
+The float32 functions that libm_single does not have are those of float64, rounded.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy import float32, float64
 
+from . import libm_single, libm_single_trig
 from .libm_core import copysign
 from .libm_exp import (
     acosh,
@@ -41,13 +42,17 @@ BINARY: tuple[Function, ...] = (atan2, copysign, fmod, hypot, pow_, remainder)
 
 
 def _single(double: Function) -> Function:
+    """The function of float32 by way of float64."""
+
     def function(x: Any) -> Any:
         return float32(double(float64(x)))
 
     return function
 
 
-def _single_binary(double: Function) -> Function:
+def _single_of_two(double: Function) -> Function:
+    """The function of two float32 by way of float64."""
+
     def function(x: Any, y: Any) -> Any:
         return float32(double(float64(x), float64(y)))
 
@@ -56,11 +61,12 @@ def _single_binary(double: Function) -> Function:
 
 def _table() -> dict[str, Function]:
     table: dict[str, Function] = {}
-    for functions, single in ((UNARY, _single), (BINARY, _single_binary)):
+    for functions, single in ((UNARY, _single), (BINARY, _single_of_two)):
         for double in functions:
-            name = double.__name__.rstrip("_")
-            table[f"__nv_{name}"] = double
-            table[f"__nv_{name}f"] = single(double)
+            name = double.__name__
+            own = getattr(libm_single, name, None) or getattr(libm_single_trig, name, None)
+            table[f"__nv_{name.rstrip('_')}"] = double
+            table[f"__nv_{name.rstrip('_')}f"] = own or single(double)
     return table
 
 

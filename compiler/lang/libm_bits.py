@@ -1,7 +1,8 @@
-"""What libm takes for granted of the machine: fma, separate products, and the bits of a double."""
+"""What libm takes for granted of the machine: fma, separate products, and the bits of numbers."""
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -12,20 +13,33 @@ NAN = float("nan")
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
+    """a * b + c, rounded once; in float32 if one of them is that."""
+    single = any(type(value) is np.float32 for value in (a, b, c))
+    number = np.float32 if single else np.float64
+    a, b, c = number(a), number(b), number(c)
     if not (np.isfinite(a) and np.isfinite(b)):
-        return np.float64(a * b + c)
+        return a * b + c
     if not np.isfinite(c):
-        return np.float64(c)
-    (an, ad), (bn, bd), (cn, cd) = (float(value).as_integer_ratio() for value in (a, b, c))
-    numerator = an * bn * cd + cn * ad * bd
+        return c
+    (an, ad), (bn, bd), (cn, cd) = (value.as_integer_ratio() for value in (a, b, c))
+    numerator, denominator = an * bn * cd + cn * ad * bd, ad * bd * cd
     if numerator == 0:
-        return np.float64(a * b + c)
+        return a * b + c
     try:
         # Python rounds the quotient of two integers correctly.
-        return np.float64(numerator / (ad * bd * cd))
+        quotient = numerator / denominator
     except OverflowError:
-        return np.float64(INF if numerator > 0 else -INF)
+        return number(INF if numerator > 0 else -INF)
+    return np.float32(_to_odd(quotient, numerator, denominator)) if single else number(quotient)
+
+
+def _to_odd(quotient: float, numerator: int, denominator: int) -> float:
+    """The last bit set if the quotient is not exact, so that rounding again is right."""
+    n, d = quotient.as_integer_ratio()
+    rest = numerator * d - n * denominator
+    if rest == 0 or double_as_longlong(quotient) & 1:
+        return quotient
+    return math.nextafter(quotient, INF if rest > 0 else -INF)
 
 
 def mul(a: Any, b: Any) -> Any:
@@ -41,3 +55,13 @@ def double_as_longlong(x: Any) -> Any:
 def longlong_as_double(bits: Any) -> Any:
     """The double that has these bits."""
     return np.float64(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+def float_as_int(x: Any) -> Any:
+    """The bits of a float32 as a signed integer."""
+    return struct.unpack("<i", struct.pack("<f", x))[0]
+
+
+def int_as_float(bits: Any) -> Any:
+    """The float32 that has these bits."""
+    return np.float32(struct.unpack("<f", struct.pack("<i", bits))[0])

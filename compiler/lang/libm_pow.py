@@ -22,30 +22,6 @@ HALF_ULP = 2.0**-54
 FRACTION = (1 << 52) - 1
 
 
-def pow_(x: Any, y: Any) -> Any:
-    """x**y, with the special cases of C99 annex F.9.4.4."""
-    if y == 0.0 or x == 1.0:
-        return 1.0
-    if x != x or y != y:
-        return x + y
-    a = abs(x)
-    if abs(y) == INF:
-        return pow_infinite(a, y)
-    whole = abs(y) >= TWO_53 or floor(y) == y
-    odd = whole and abs(y) < TWO_53 and (int(y) & 1) != 0
-    if x < 0.0 and not whole and a < INF:
-        return NAN
-    r = 0.0
-    if a == 0.0 or a == INF:
-        if (a == 0.0) != (y > 0.0):
-            r = INF
-    else:
-        r = pow_positive(a, y)
-    if odd and is_negative(x):
-        return -r
-    return r
-
-
 def pow_infinite(a: Any, y: Any) -> Any:
     """a**y for an infinite y."""
     if a == 1.0:
@@ -65,6 +41,34 @@ def pow_positive(a: Any, y: Any) -> Any:
         return 0.0
     f, n = exp_parts(p, fma(y, h, -p) + y * l)
     return scale(f, n)
+
+
+def power(positive: Any, negative: Any) -> Any:
+    """The function x**y, from the one for finite x > 0, and the test of the sign bit."""
+
+    def pow_(x: Any, y: Any) -> Any:
+        # The special cases of C99, annex F.9.4.4.
+        if y == 0.0 or x == 1.0:
+            return 1.0
+        if x != x or y != y:
+            return x + y
+        a = abs(x)
+        if abs(y) == INF:
+            return pow_infinite(a, y)
+        whole = abs(y) >= TWO_53 or floor(y) == y
+        odd = whole and abs(y) < TWO_53 and (int(y) & 1) != 0
+        if x < 0.0 and not whole and a < INF:
+            return NAN
+        if a == 0.0 or a == INF:
+            r = INF if (a == 0.0) != (y > 0.0) else 0.0
+        else:
+            r = positive(a, y)
+        return -r if odd and negative(x) else r
+
+    return pow_
+
+
+pow_ = power(pow_positive, is_negative)
 
 
 def cbrt(x: Any) -> Any:

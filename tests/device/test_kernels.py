@@ -347,7 +347,7 @@ BAD_CALLS = {
     "negative shared": (lambda o: fill[1, 1, None, -1](o, 1), ValueError, "sharedmem -1"),
     "block too large": (lambda o: fill[1, 1025](o, 1), ValueError, "1024"),
     "grid too large": (lambda o: fill[(1, 70000), 1](o, 1), ValueError, "65535"),
-    "too much shared": (lambda o: fill[1, 1, None, 1 << 20](o, 1), ValueError, "shared"),
+    "too much shared": (lambda o: fill[1, 1, None, 1 << 20](o, 1), ValueError, "smem=1048576"),
 }
 
 
