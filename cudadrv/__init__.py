@@ -5,8 +5,7 @@ Importing it opens no library and loads no NumPy; the driver is opened at the fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
     from cudadrv.array import (
         DeviceArray,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv.memory import DeviceMemory, PinnedMemory, interface_nbytes, mem_alloc, memcpy
+from cudadrv.memory import DeviceMemory, PinnedMemory, interface_nbytes, mem_alloc, memcpy, transfer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +23,10 @@ class DeviceArray:
 
     Attributes:
         memory: the DeviceMemory it lies in, kept alive; close() of it or of the array frees it.
-        shape, strides, dtype: as NumPy's; strides are in bytes.
+        shape, strides, dtype, size, nbytes: as NumPy's; strides are in bytes.
+        offset: of the first element in the memory, in bytes.
+        c_contiguous, f_contiguous: whether the elements lie one after another, the last or the
+            first index running fastest.
     """
 
     __cuda_memory__ = True
@@ -55,6 +58,10 @@ class DeviceArray:
         itemsize = self.dtype.itemsize
         self.strides = c_strides(self.shape, itemsize) if strides is None else tuple(strides)
         self.offset = offset
+        self.size = math.prod(self.shape)
+        self.nbytes = self.size * itemsize
+        self.c_contiguous = is_contiguous(self.shape, self.strides, itemsize)
+        self.f_contiguous = is_contiguous(self.shape[::-1], self.strides[::-1], itemsize)
         low, high = extent(self.shape, self.strides, itemsize)
         if self.size and (offset + low < 0 or offset + high > memory.nbytes):
             raise ValueError(
@@ -76,19 +83,9 @@ class DeviceArray:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self.dtype.itemsize
 
     @property
     def handle(self) -> int:
@@ -98,16 +95,6 @@ class DeviceArray:
             ClosedError: the memory was closed.
         """
         return self.memory.handle + self.offset
-
-    @property
-    def c_contiguous(self) -> bool:
-        """Whether the elements lie one after another, the last index running fastest."""
-        return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
-
-    @property
-    def f_contiguous(self) -> bool:
-        """Whether the elements lie one after another, the first index running fastest."""
-        return is_contiguous(self.shape[::-1], self.strides[::-1], self.dtype.itemsize)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -206,15 +193,15 @@ class DeviceArray:
         if out is None:
             order: Order = "F" if self.f_contiguous and not self.c_contiguous else "C"
             out = np.empty(self.shape, self.dtype, order)
-        elif out.shape != self.shape or out.dtype != self.dtype:
+        elif out.shape != self.shape or out.dtype != self.dtype or not out.flags.writeable:
             raise ValueError(
                 f"out has shape {out.shape} and dtype {out.dtype}, the device array {self.shape} "
-                f"and {self.dtype}: pass an array that matches, or none"
+                f"and {self.dtype}: pass a writable array that matches, or none"
             )
         if self.size == 0:
             return out
         if self._same_layout(out):
-            memcpy(out, self._span(), self.nbytes, stream)
+            transfer("DtoH", host_pointer(out), self.handle, self.nbytes, stream)
         else:
             out[...] = self._fetch(stream)[1]
         return out
@@ -231,7 +218,7 @@ class DeviceArray:
 
         C: cuMemcpyHtoD_v2, cuMemcpyDtoD_v2 and their Async forms
         """
-        if hasattr(src, "__cuda_array_interface__"):
+        if not isinstance(src, np.ndarray) and hasattr(src, "__cuda_array_interface__"):
             self._copy_from_device(as_device_array(src), stream)
             return
         host = np.asarray(src)
@@ -241,7 +228,7 @@ class DeviceArray:
         if self.c_contiguous or self.f_contiguous:
             if not self._same_layout(host):
                 host = np.array(host, order="C" if self.c_contiguous else "F")
-            memcpy(self._span(), host, self.nbytes, stream)
+            transfer("HtoD", self.handle, host_pointer(host), self.nbytes, stream)
             return
         block, view = self._fetch(stream)
         view[...] = host
@@ -253,7 +240,7 @@ class DeviceArray:
             return
         contiguous = self.c_contiguous or self.f_contiguous
         if contiguous and self.strides == src.strides:
-            memcpy(self._span(), src._span(), self.nbytes, stream)
+            transfer("DtoD", self.handle, src.handle, self.nbytes, stream)
         else:
             self.copy_to_device(src.copy_to_host(stream=stream), stream)
 
@@ -294,6 +281,11 @@ class DeviceArray:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def host_pointer(array: npt.NDArray[Any]) -> int:
+    """The address of a host array's first element."""
+    return int(array.__array_interface__["data"][0])
 
 
 def lengths(shape: Any, unknown: bool = False) -> tuple[int, ...]:

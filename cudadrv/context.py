@@ -6,15 +6,21 @@ import ctypes
 import sys
 import warnings
 import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, raw
 from cudadrv.device import Context, Device
-from cudadrv.errors import STICKY, ClosedError
+from cudadrv.errors import STICKY, ClosedError, CudaError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+NOT_INITIALIZED, INVALID_CONTEXT = 3, 201
+# Results that say the object is gone already, with its context or with the driver.
+GONE = STICKY | {4, NOT_INITIALIZED, 101, INVALID_CONTEXT, 400}
 
 
 def current_context() -> Context:
@@ -31,12 +37,19 @@ def current_context() -> Context:
     return context
 
 
+def in_context(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Make a driver call; in a thread that has no current context yet, after giving it one."""
+    try:
+        return call(*arguments)
+    except CudaError as error:
+        if error.code not in (NOT_INITIALIZED, INVALID_CONTEXT) or Context.current():
+            raise
+    current_context()
+    return call(*arguments)
+
+
 class CudaWarning(RuntimeWarning):
     """The driver refused to release something that was garbage-collected."""
-
-
-# Results that say the object is gone already, with its context or with the driver.
-GONE = STICKY | {3, 4, 101, 201, 400}
 
 
 def release(context: int, function: str, handle: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cudadrv import driver
-from cudadrv.context import Resource, current_context
+from cudadrv.context import Resource, current_context, in_context
 from cudadrv.errors import CudaError
 from cudadrv.stream import NOT_READY, stream_handle
 
@@ -37,9 +37,7 @@ class Event(Resource):
 
         C: cuEventRecord
         """
-        if stream is None:
-            current_context()
-        driver.cuEventRecord(self.handle, stream_handle(stream))
+        in_context(driver.cuEventRecord, self.handle, stream_handle(stream))
 
     def synchronize(self) -> None:
         """Wait until it has happened.

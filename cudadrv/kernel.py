@@ -65,6 +65,10 @@ class Kernel:
         self.device = device
         self.attributes = KernelAttributes(self)
         self.params = parameters(handle, library.is_library)
+        self.sizes = None if self.params is None else [size for _, size in self.params]
+        # What earlier launches leave for later ones: see launch.py.
+        self.argument_memory: list[launch.Arguments] = []
+        self.last_config: tuple[Any, Any] = (None, None)
         self.limits = Limits.of(device)
         self.max_threads = min(self.limits.threads, self.attributes["MAX_THREADS_PER_BLOCK"])
         self.launchers = (launch.launcher(False), launch.launcher(True))
@@ -145,7 +149,7 @@ class Kernel:
         C: cuLaunchKernelEx
         """
         made = launch.config(self, grid, block, smem, stream, cooperative)
-        launch.launch(self, made, launch.pack(self, args), cooperative)
+        launch.launch(self, made, args, cooperative)
 
     def prepare(
         self,

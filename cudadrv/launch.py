@@ -71,18 +71,26 @@ def config(
     kernel: Kernel, grid: Any, block: Any, smem: int, stream: object, cooperative: bool
 ) -> Any:
     """The checked CUlaunchConfig of a launch; what it points to lives as long as it does."""
+    stream = stream_handle(stream)
+    grid, block = (tuple(size) if isinstance(size, list) else size for size in (grid, block))
+    key = (grid, block, smem, stream, cooperative)
+    known = kernel.last_config
+    if known[0] == key:
+        return known[1]
     grid = dim3(grid, "grid", kernel.limits.grid)
     block = dim3(block, "block", kernel.limits.block)
     check_block(kernel, block)
     if smem:
         kernel.allow_shared(smem)
-    made = raw.CUlaunchConfig(*grid, *block, smem, stream_handle(stream))
+    made = raw.CUlaunchConfig(*grid, *block, smem, stream)
     if cooperative:
         attribute = raw.CUlaunchAttribute(id=raw.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
         attribute.value.cooperative = 1
         made.kept = attribute
         made.attrs = ctypes.addressof(attribute)
         made.numAttrs = 1
+    # Never changed after this, so that threads may share it.
+    kernel.last_config = (key, made)
     return made
 
 
@@ -108,32 +116,42 @@ def launcher(cooperative: bool) -> Callable[[Any, int, Any, Any], int]:
 class Arguments:
     """Memory for the arguments of one launch, and the array of pointers that the driver takes."""
 
-    __slots__ = ("memory", "pointers")
+    __slots__ = ("memory", "pointers", "view")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        self.memory = ctypes.create_string_buffer(nbytes or 1)
+        self.memory = ctypes.create_string_buffer(max(nbytes, 1))
+        self.view = memoryview(self.memory).cast("B")
         base = ctypes.addressof(self.memory)
-        self.pointers = (ctypes.c_void_p * max(len(offsets), 1))(
-            *(base + offset for offset in offsets)
-        )
+        pointers = ctypes.c_void_p * max(len(offsets), 1)
+        self.pointers = pointers(*(base + offset for offset in offsets))
 
 
-def pack(kernel: Kernel, values: Sequence[Any]) -> Arguments:
+def slots(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where arguments of these sizes go in our memory, and how much they need in all."""
+    offsets, end = [], 0
+    for size in sizes:
+        offsets.append(end)
+        end += -(-max(size, 1) // SLOT) * SLOT
+    return offsets, end
+
+
+def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Arguments:
     """Lay out *values* for one launch, checked against the kernel's parameters where known.
+
+    Args:
+        memory: of earlier launches of this kernel, to be used again.
 
     Raises:
         TypeError: their number or a type does not fit.
-        ValueError: a number is too large for its parameter.
+        OverflowError: a number is too large for its parameter.
     """
-    sizes: Sequence[int | None]
-    if kernel.params is None:
-        sizes = [None] * len(values)
-    else:
-        sizes = [size for _, size in kernel.params]
+    sizes: Sequence[int | None] = [None] * len(values)
+    if kernel.sizes is not None:
+        sizes = kernel.sizes
     if len(values) != len(sizes):
         raise TypeError(
-            f"kernel {kernel.name!r} takes {len(sizes)} arguments of {sizes} bytes, "
-            f"got {len(values)}"
+            f"kernel {kernel.name!r} takes {len(sizes)} arguments of {sizes} bytes, got "
+            f"{len(values)}"
         )
     parts = []
     for position, (value, size) in enumerate(zip(values, sizes, strict=True)):
@@ -141,13 +159,14 @@ def pack(kernel: Kernel, values: Sequence[Any]) -> Arguments:
             parts.append(encode(value, size))
         except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"kernel {kernel.name!r}, argument {position}: {error}") from None
-    offsets, end = [], 0
-    for part in parts:
-        offsets.append(end)
-        end += -(-max(len(part), 1) // SLOT) * SLOT
-    arguments = Arguments(offsets, end)
-    for address, part in zip(arguments.pointers, parts, strict=False):
-        ctypes.memmove(address, part, len(part))
+    offsets, end = slots([len(part) for part in parts])
+    try:
+        arguments = memory.pop()
+    except IndexError:
+        arguments = Arguments(offsets, end)
+    view = arguments.view
+    for offset, part in zip(offsets, parts, strict=True):
+        view[offset : offset + len(part)] = part
     return arguments
 
 
@@ -200,7 +219,7 @@ def encode_object(value: Any) -> bytes:
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return struct.pack("Q", interface["data"][0] or 0)
-    if hasattr(value, "dtype") and hasattr(value, "tobytes") and not getattr(value, "shape", ()):
+    if hasattr(value, "dtype") and hasattr(value, "tobytes") and not getattr(value, "shape", None):
         return bytes(value.tobytes())
     if hasattr(value, "__array_interface__"):
         raise TypeError(HOST_ARRAY)
@@ -210,17 +229,23 @@ def encode_object(value: Any) -> bytes:
     )
 
 
-def launch(kernel: Kernel, made: Any, arguments: Arguments, cooperative: bool) -> None:
-    """Start a kernel with packed arguments.
+def launch(kernel: Kernel, made: Any, values: Sequence[Any], cooperative: bool) -> None:
+    """Start a kernel.
 
     Raises:
         CudaError: the launch failed, or an earlier kernel did.
     """
     start = kernel.launchers[cooperative]
-    given = (ctypes.byref(made), kernel.handle, arguments.pointers, None)
-    code = start(*given)
-    if code:
-        retry(kernel, code, lambda: start(*given), made)
+    # Without known sizes the memory may be too small for the next launch.
+    memory = [] if kernel.sizes is None else kernel.argument_memory
+    arguments = pack(kernel, values, memory)
+    try:
+        given = (ctypes.byref(made), kernel.handle, arguments.pointers, None)
+        code = start(*given)
+        if code:
+            retry(kernel, code, lambda: start(*given), made)
+    finally:
+        memory.append(arguments)
 
 
 def retry(kernel: Kernel, code: int, again: Callable[[], int], made: Any) -> None:
@@ -251,6 +276,7 @@ def prepare(
     """
     sizes = check_types(kernel, types)
     layout = struct.Struct(types)
+    offsets = [struct.calcsize(types[: i + 1]) - size for i, size in enumerate(sizes)]
     names = [f"a{i}" for i in range(len(types))]
     packed = [
         f"{name} if {name}.__class__ is int else pointer({name})" if letter == "P" else name
@@ -267,7 +293,7 @@ def prepare(
         "kernel": kernel,
         "library": kernel.library,
         "made": ctypes.byref(made),
-        "offsets": [struct.calcsize(types[: i + 1]) - size for i, size in enumerate(sizes)],
+        "offsets": offsets,
         "pack_into": layout.pack_into,
         "pointer": pointer,
         "retry": retry,
@@ -316,11 +342,10 @@ def check_types(kernel: Kernel, types: str) -> list[int]:
         known = "".join(sorted(LETTERS))
         raise ValueError(f"types={types!r}: there is no type {unknown}, only {known}")
     sizes = [struct.calcsize(letter) for letter in types]
-    if kernel.params is not None and sizes != [size for _, size in kernel.params]:
-        expected = [size for _, size in kernel.params]
+    if kernel.sizes is not None and sizes != kernel.sizes:
         raise TypeError(
             f"types={types!r} are {len(sizes)} arguments of {sizes} bytes, but kernel "
-            f"{kernel.name!r} takes {len(expected)} of {expected}"
+            f"{kernel.name!r} takes {len(kernel.sizes)} of {kernel.sizes}"
         )
     return sizes
 
@@ -336,7 +361,7 @@ def pointer(value: Any) -> int:
         return int(interface["data"][0] or 0)
     if isinstance(value, ctypes._SimpleCData):
         return int(value.value or 0)
-    if hasattr(value, "__array_interface__") and getattr(value, "shape", ()):
+    if hasattr(value, "__array_interface__") and getattr(value, "shape", None):
         raise TypeError(HOST_ARRAY)
     if hasattr(value, "__index__"):
         return int(value.__index__())

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from cudadrv import driver
-from cudadrv.context import Resource, current_context
+from cudadrv.context import Resource, current_context, in_context
 from cudadrv.errors import ClosedError
 from cudadrv.stream import stream_handle
 
@@ -34,6 +34,10 @@ class DeviceMemory(Resource):
         """
         self.nbytes = nbytes
         self.owner = owner
+        # What is closed for this to be closed: one step away however often memory was cut.
+        self._root = getattr(owner, "_root", None) or (
+            owner if isinstance(owner, Resource) else None
+        )
         super().__init__(handle, context, owned)
 
     def __repr__(self) -> str:
@@ -46,14 +50,16 @@ class DeviceMemory(Resource):
         Raises:
             ClosedError: the memory, or the memory that it is a part of, was closed.
         """
-        if self.closed or self._handle is None:
+        root = self._root
+        if self._handle is None or (root is not None and root._handle is None):
             raise ClosedError(f"device memory of {self.nbytes} bytes was closed; allocate it anew")
         return self._handle
 
     @property
     def closed(self) -> bool:
         """Whether it, or what it is a part of, was closed."""
-        return self._handle is None or (isinstance(self.owner, Resource) and self.owner.closed)
+        root = self._root
+        return self._handle is None or (root is not None and root._handle is None)
 
     def __getitem__(self, part: slice) -> DeviceMemory:
         """The bytes from ``part.start`` to ``part.stop``, sharing this memory."""
@@ -237,16 +243,23 @@ def memcpy(dst: Any, src: Any, nbytes: int | None = None, stream: object = None)
     count = copy_size(target, source, nbytes)
     if count == 0:
         return
-    current_context()
     if not (target.on_device or source.on_device):
         ctypes.memmove(target.address, source.address, count)
         return
     kind = ("DtoD" if source.on_device else "HtoD") if target.on_device else "DtoH"
+    transfer(kind, target.address, source.address, count, stream)
+
+
+def transfer(kind: str, dst: Any, src: Any, nbytes: int, stream: object) -> None:
+    """Copy *nbytes*, more than none, in the direction *kind*: "HtoD", "DtoH" or "DtoD".
+
+    C: cuMemcpyHtoD_v2 and its like, or the Async form if there is a stream
+    """
     if stream is None:
-        getattr(driver, f"cuMemcpy{kind}")(target.address, source.address, count)
+        in_context(getattr(driver, "cuMemcpy" + kind), dst, src, nbytes)
     else:
-        function = getattr(driver, f"cuMemcpy{kind}Async")
-        function(target.address, source.address, count, stream_handle(stream))
+        function = getattr(driver, "cuMemcpy" + kind + "Async")
+        in_context(function, dst, src, nbytes, stream_handle(stream))
 
 
 def copy_size(target: Span, source: Span, nbytes: int | None) -> int:
@@ -294,9 +307,9 @@ def memset(
         raise ValueError(f"{value} does not fit into {width} bytes")
     if nbytes == 0:
         return
-    current_context()
     arguments = (target.address, value & ((1 << 8 * width) - 1), nbytes // width)
     if stream is None:
-        getattr(driver, f"cuMemsetD{8 * width}")(*arguments)
+        in_context(getattr(driver, f"cuMemsetD{8 * width}"), *arguments)
     else:
-        getattr(driver, f"cuMemsetD{8 * width}Async")(*arguments, stream_handle(stream))
+        function = getattr(driver, f"cuMemsetD{8 * width}Async")
+        in_context(function, *arguments, stream_handle(stream))
