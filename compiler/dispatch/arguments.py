@@ -221,12 +221,12 @@ def check_array(expected: Array, given: Type) -> None:
 
 
 def _copy_in(array: np.ndarray[Any, Any], stream: Any, retr: list[Writeback]) -> DeviceArray:
-    """A device copy of a host array, released after the launch; queues the way back."""
+    """A device copy of a host array; queued on *retr*, once the launch is done: the way back."""
     device = cudadrv.to_device(array, stream=stream)
 
     def finish() -> None:
         if array.flags.writeable:
-            array[...] = device.copy_to_host(stream=stream)
+            array[...] = device.copy_to_host()
         device.close()
 
     retr.append(finish)

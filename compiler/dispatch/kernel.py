@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import cudadrv
+from cudadrv import driver
 from cudadrv.stream import stream_handle
 
 from ..codegen import Target, ptx_version
@@ -134,6 +135,8 @@ class CUDAKernel(CUDAKernelBase):
         run = self._prepared(configured)
         retr: list[Writeback] = []
         run(*self._packer.pack(args, configured.stream, retr))
+        if retr:
+            driver.cuStreamSynchronize(stream_handle(configured.stream))
         for finish in retr:
             finish()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy import float32, float64
 
+from . import libm_rows as libm_rows
 from . import libm_single, libm_single_trig
 from .libm_core import copysign
 from .libm_exp import (
