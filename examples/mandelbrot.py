@@ -50,7 +50,7 @@ def reference(shape, pixel):
 
 
 def colors(steps):
-    """Black inside the set, outside from dark blue over orange to white."""
+    """Black inside the set, outside from brown over orange to white."""
     shade = np.where(steps == LIMIT, 0, np.sqrt(steps / LIMIT))
     return np.stack([255 * np.clip(shade * k, 0, 1) for k in (3.0, 1.6, 0.9)], -1).astype(np.uint8)
 
