@@ -140,6 +140,7 @@ class Plan:
             if row.barrier or row.warp:
                 self.suspends.add(function.name)
             self.has_warp_operations |= row.warp
+            self.has_local |= instruction.opcode == "alloca"
             if row.exits:
                 self.exits.add(function.name)
             for operand in instruction.operands:

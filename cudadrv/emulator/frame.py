@@ -210,15 +210,21 @@ class Frame(Builder):
             if isinstance(found, Place) and found.space == "shared":
                 space = "shared"
         value = self.read(base, TYPES["u64"])
-        root = "%shared" if space == "shared" else "%memory"
         if offset:
             value = self.op(f"add i64 {value}, {offset}")
+        if self.is_private(space):
+            # Not an offset from %memory: LLVM takes it that an argument never points to an alloca.
+            return self.op(f"inttoptr i64 {value} to ptr")
+        root = "%shared" if space == "shared" else "%memory"
         return self.op(f"getelementptr i8, ptr {root}, i64 {value}")
+
+    def is_private(self, space: str) -> bool:
+        """Whether an access may be to a thread's own memory."""
+        return space in ("local", "param") or (not space and self.plan.has_local)
 
     def group(self, space: str) -> str:
         """Metadata of an access that threads of a block may do in any order."""
-        private = space in ("local", "param") or (not space and self.plan.has_local)
-        return "" if private else ", !llvm.access.group !1"
+        return "" if self.is_private(space) else ", !llvm.access.group !1"
 
     # -- the launch, worker and thread records
 

@@ -30,6 +30,7 @@ def start() -> None:
 
 def target() -> str:
     """The architecture of the device, as .target names it."""
+    start()
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(raw.cuDeviceComputeCapability(ctypes.byref(major), ctypes.byref(minor), 0))
     return f"sm_{major.value}{minor.value}"

@@ -74,7 +74,7 @@ def bar_warp(frame: Translator, op: Op, mask: str) -> None:
 @instruction("activemask", "t =", "b32", warp=True)
 def activemask(frame: Translator, op: Op) -> str:
     """The lanes that are at this instruction once no lane of the warp can go on."""
-    record = frame.suspend(GATHERING, key=str(op.raw.line), value="1")
+    record = frame.suspend(GATHERING, key=frame.fresh(""), value="1")
     return frame.thread(record, "members")
 
 
