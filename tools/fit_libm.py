@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,8 +48,24 @@ def constants() -> dict[str, float]:
     for name, value in pairs.items():
         found |= {name: float(value), f"{name}_TAIL": float(value - float(value))}
     found["HALF_PI_TAIL2"] = float(mp.pi / 2 - found["HALF_PI"] - found["HALF_PI_TAIL"])
+    high = mp.floor(mp.ln(2) * 2**16) / 2**16
+    found |= {"SINGLE_LN2_HI": float(high), "SINGLE_LN2_LO": float(mp.ln(2) - high)}
+    found |= {f"SINGLE_HALF_PI{k}": part for k, part in enumerate(singles(mp.pi / 2, 3))}
+    found |= {f"SINGLE_LOG10_2_{k}": part for k, part in enumerate(singles(mp.log10(2), 2))}
+    found["SINGLE_LOG2_E1"] = singles(1 / mp.ln(2), 2)[1]
+    found["SINGLE_LOG10_E1"] = singles(1 / mp.ln(10), 2)[1]
+    found |= {f"SINGLE_THIRD{k}": part for k, part in enumerate(singles(mp.mpf(1) / 3, 2))}
     found |= {"LOG2_10": float(mp.log(10, 2)), "TWO_OVER_PI_NEAREST": float(2 / mp.pi)}
     found |= {"CUBE_ROOT_2": float(mp.cbrt(2)), "CUBE_ROOT_4": float(mp.cbrt(4))}
+    return found
+
+
+def singles(value: Any, count: int) -> list[float]:
+    """Numbers of float32, each the nearest to what the ones before leave of *value*."""
+    found: list[float] = []
+    for _ in range(count):
+        found.append(struct.unpack("f", struct.pack("f", float(value)))[0])
+        value = value - found[-1]
     return found
 
 
@@ -144,6 +161,28 @@ FITS = (
     Fit("reciprocal_gamma", "1 / gamma(1 + x)", lambda x: mp.rgamma(1 + x), -0.5, 0.5, 15),
     Fit("lgamma_at_2", "log(gamma(2 + x)) / x", lambda x: mp.loggamma(2 + x) / x, -0.75, 1, 25),
     Fit("stirling", "Stirling's correction times r, x = 1/r**2,", _stirling, 0, 0.01235, 6),
+    Fit("single_exp_tail", "(exp(x) - 1 - x) / x**2",
+        _series(2, 40, lambda k: 1 / mp.factorial(k)), -0.3500, 0.3501, 4),
+    Fit("single_log_tail", "(log(1 + x) - x + x*x/2) / x**3",
+        _series(3, 400, lambda k: -mp.mpf(-1) ** k / k), -0.2930, 0.4143, 8),
+    Fit("single_atanh_tail", "(atanh(s) / s - 1 - x/3) / x**2, x = s*s,",
+        _series(2, 60, lambda k: mp.mpf(1) / (2 * k + 1)), 0, 0.0296, 2),
+    Fit("single_sin_tail", "(sin(r) - r) / r**3, x = r*r,",
+        _series(1, 30, lambda k: (-1) ** k / mp.factorial(2 * k + 1)), 0, 0.63, 3),
+    Fit("single_cos_tail", "(cos(r) - 1 + x/2) / x**2, x = r*r,",
+        _series(2, 30, lambda k: (-1) ** k / mp.factorial(2 * k)), 0, 0.63, 2),
+    Fit("single_atan_tail", "(atan(r) - r) / r**3, x = r*r,",
+        _series(1, 150, lambda k: mp.mpf((-1) ** k) / (2 * k + 1)), 0, 0.1717, 5),
+    Fit("single_asin_tail", "(asin(r) - r) / r**3, x = r*r,",
+        _series(1, 200, lambda k: mp.binomial(2 * k, k) / mp.mpf(4) ** k / (2 * k + 1)),
+        0, 0.25, 5),
+    Fit("single_sinh_tail", "(sinh(r) - r) / r**3, x = r*r,",
+        _series(1, 30, lambda k: 1 / mp.factorial(2 * k + 1)), 0, 1, 2),
+    Fit("single_tanh_tail", "(tanh(r) - r) / r**3, x = r*r,",
+        lambda x: (mp.tanh(mp.sqrt(x)) / mp.sqrt(x) - 1) / x, 0, 0.37, 4),
+    Fit("single_erf_tail", "erf(r) / r - 1, x = r*r,",
+        lambda x: mp.erf(mp.sqrt(x)) / mp.sqrt(x) - 1, 0, 1, 5),
+    Fit("single_erfc_log", "-log(erfc(x))", lambda x: -mp.log(mp.erfc(x)), 1, 4, 8),
     Fit("cube_root", "x**(1/3)", mp.cbrt, 1, 2, 5),
 )  # fmt: skip
 
