@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from .boundary import Emulator
+from .boundary import Emulator, emulator
 from .calls import context, device, launch, memory, module, stream
 
 __all__ = ["Emulator", "context", "device", "launch", "memory", "module", "open", "stream"]
 
-_emulator = Emulator()
-
 
 def open() -> Emulator:
     """The emulator, one per process; it answers address(name, version) as a libcuda would."""
-    return _emulator
+    return emulator

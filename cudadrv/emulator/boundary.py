@@ -161,3 +161,7 @@ class Emulator:
             if since <= version and (known in FUNCTIONS):
                 best = max(best, (since, known))
         return self.address(best[1], version) if best[1] else 0
+
+
+# One for the process, so that a function has one address.
+emulator = Emulator()

@@ -456,7 +456,7 @@ class _Parser:
             return Group(self.operands_until(")"))
         if self.accept("!"):
             return Negated(Name(self.word("a predicate")))
-        raise self.error("expected an operand")
+        raise self.error("expected an operand or ';'")
 
     def after_name(self, name: str) -> Operand:
         if self.accept("|"):

@@ -8,7 +8,7 @@ from cudadrv import raw
 from cudadrv.raw import table
 
 from .. import state
-from ..boundary import Emulator, exported
+from ..boundary import emulator, exported
 from ..state import device
 from ..status import CODES, require
 
@@ -24,8 +24,6 @@ SHARED_BYTES_SM = 228 << 10
 THREADS_SM = 2048
 BLOCKS_SM = 32
 REGISTERS = 65536
-
-_emulator = Emulator()
 
 
 def _attributes() -> dict[int, int]:
@@ -79,11 +77,11 @@ def _find(name: str, version: int, flags: int) -> tuple[int, int]:
     """(address, CUdriverProcAddressQueryResult) of a function."""
     if flags & 2 and f"{name}_ptsz" in table.FUNCTIONS:
         name = f"{name}_ptsz"
-        return _emulator.address(name, version), 0
-    found = _emulator.find(name, version)
+        return emulator.address(name, version), 0
+    found = emulator.find(name, version)
     if found:
         return found, 0
-    return 0, 2 if _emulator.find(name, state.DRIVER_VERSION) else 1
+    return 0, 2 if emulator.find(name, state.DRIVER_VERSION) else 1
 
 
 @exported(before_init=True)
