@@ -394,7 +394,7 @@ def libdevice(nvvm: Nvvm | None = None) -> Path:
     if override := config.libdevice():
         places = [Path(override)]
     else:
-        own = [Path(nvvm.path).parents[n] for n in range(3)] if nvvm and "/" in nvvm.path else []
+        own = list(Path(nvvm.path).parents)[:3] if nvvm and Path(nvvm.path).is_absolute() else []
         places = [root / _LIBDEVICE for root in [*own, *roots()]]
     for place in places:
         if place.is_file():

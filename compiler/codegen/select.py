@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import cudadrv.config
 from compiler import config
 from cudadrv import nvvm
 from cudadrv.nvvm import NvvmError
@@ -48,7 +49,8 @@ def select(target: Target, force: str | None = None) -> Codegen:
             None: as the variable COMPILER_CODEGEN says.
 
     Raises:
-        NoCodegen: none fits; says for each why not.
+        NoCodegen: none fits; says for each why not. LLVM does not stand in for a libNVVM that the
+            variable CUDADRV_NVVM names.
     """
     choice = force or config.codegen()
     if choice not in CHOICES:
@@ -72,7 +74,8 @@ def _select(target: Target, choice: str) -> Codegen:
                 tried.append(f"{path}: {error.log}")
             except ValueError as error:
                 tried.append(f"{path}: {error}")
-    if choice in ("auto", "llvm"):
+    overridden = choice == "auto" and cudadrv.config.nvvm() is not None
+    if choice in ("auto", "llvm") and not overridden:
         try:
             return LlvmCodegen(target)
         except ValueError as error:

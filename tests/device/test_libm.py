@@ -14,6 +14,11 @@ from compiler.lang.libm import BINARY, FUNCTIONS
 
 COUNT = 64
 TWO_ARGUMENTS = {function.__name__.rstrip("_") for function in BINARY}
+# Pairs of numbers, in which a product fused by mistake would be lost.
+WITH_PAIRS = [
+    f"__nv_{name}"
+    for name in ("exp", "log2", "pow", "sin", "tan", "erfc", "tgamma", "lgamma", "powf", "sinf")
+]
 SINGLE = {name for name in FUNCTIONS if name.endswith("f") and name[:-1] in FUNCTIONS}
 
 
@@ -68,7 +73,7 @@ def test_compiled_function_is_the_python_function(name):
     np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", WITH_PAIRS)
 def test_contraction_does_no_harm(name):
     """With contraction, which may fuse any plain product and sum, the result is as exact."""
     result, expected = run(name, fma=True)

@@ -155,6 +155,15 @@ def test_choice_by_variable(monkeypatch):
         select(Target((9, 0)))
 
 
+def test_named_libnvvm_is_not_replaced(monkeypatch, tmp_path):
+    """LLVM does not silently stand in for the libNVVM that CUDADRV_NVVM names."""
+    monkeypatch.setenv("CUDADRV_NVVM", str(tmp_path / "libnvvm.so"))
+    target = Target((9, 0), ptx=(8, 3))
+    with pytest.raises(NoCodegen, match=r"libnvvm\.so"):
+        select(target, "auto")
+    assert select(target, "llvm").name == "llvm"
+
+
 def test_one_generator_for_all_options():
     """Targets that differ in options alone share a generator."""
     assert select(Target((9, 0))) is select(Target((9, 0), fastmath=True, debug=True))
