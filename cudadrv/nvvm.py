@@ -9,10 +9,9 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cudadrv import config
 
@@ -96,8 +95,7 @@ class NvvmNotFound(ImportError):
         )
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """What libNVVM emits for some options: PTX ISA version, and the LLVM that it is based on."""
 
     ptx: tuple[int, int]
