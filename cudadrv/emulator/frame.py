@@ -12,8 +12,20 @@ from .errors import PtxError
 from .frame_names import INVARIANT
 from .isa import special_register
 from .layout import LAUNCH, THREAD, WORKER
-from .syntax import Address, Block, Float, Integer, Name, Negated, Operand, Prototype, Variable, Vector
+from .syntax import (
+    Address,
+    Block,
+    Float,
+    Integer,
+    Name,
+    Negated,
+    Operand,
+    Prototype,
+    Variable,
+    Vector,
+)
 from .types import TYPES, Type
+
 
 @dataclass
 class Register:

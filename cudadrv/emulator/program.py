@@ -142,5 +142,3 @@ class Program(Object):
 
 def _float_bytes(value: float, size: int) -> bytes:
     return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
-
-

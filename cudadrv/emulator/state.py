@@ -8,6 +8,8 @@ import threading
 import time
 from typing import Any, TypeVar
 
+from typing_extensions import Self
+
 from cudadrv import config
 
 from .memory import Memory
@@ -33,7 +35,7 @@ class Object:
         _handles.pop(self.handle, None)
 
     @classmethod
-    def of(cls: type[T], handle: int | None) -> T:
+    def of(cls, handle: int | None) -> Self:
         """The object behind a handle."""
         found = _handles.get(handle or 0)
         if not isinstance(found, cls):

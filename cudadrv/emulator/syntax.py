@@ -38,7 +38,7 @@ class Negated:
 class Address:
     """`[base+offset]`; items beyond the first are in *more* (`[tensor, {x, y}]`)."""
 
-    base: Union[Name, Integer]
+    base: Name | Integer
     offset: int = 0
     more: tuple[Operand, ...] = ()
 
@@ -87,9 +87,9 @@ class Variable:
     name: str
     line: int
     align: int = 0
-    count: Union[int, None] = None
+    count: int | None = None
     vector: int = 1
-    init: list[Union[Integer, Float, Reference]] = field(default_factory=list)
+    init: list[Integer | Float | Reference] = field(default_factory=list)
     linkage: str = ""
     managed: bool = False
 
@@ -102,8 +102,8 @@ class Instruction:
     modifiers: tuple[str, ...]
     operands: tuple[Operand, ...]
     line: int
-    guard: Union[Name, Negated, None] = None
-    source: Union[tuple[int, int], None] = None
+    guard: Name | Negated | None = None
+    source: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -132,7 +132,7 @@ class Block:
     variables: list[Variable] = field(default_factory=list)
     prototypes: dict[str, Prototype] = field(default_factory=dict)
     targets: dict[str, list[str]] = field(default_factory=dict)
-    items: list[Union[Instruction, Label, Block]] = field(default_factory=list)
+    items: list[Instruction | Label | Block] = field(default_factory=list)
 
 
 @dataclass
@@ -146,7 +146,7 @@ class Function:
     returns: list[Variable] = field(default_factory=list)
     params: list[Variable] = field(default_factory=list)
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    body: Union[Block, None] = None
+    body: Block | None = None
 
 
 @dataclass

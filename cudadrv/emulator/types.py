@@ -50,7 +50,12 @@ def _types() -> dict[str, Type]:
     for bits in (8, 16, 32, 64, 128):
         for kind in "bus":
             found.append(Type(f"{kind}{bits}", kind, bits, f"i{bits}"))
-    scalars = {"f16": ("half", 16), "bf16": ("bfloat", 16), "f32": ("float", 32), "f64": ("double", 64)}
+    scalars = {
+        "f16": ("half", 16),
+        "bf16": ("bfloat", 16),
+        "f32": ("float", 32),
+        "f64": ("double", 64),
+    }
     for name, (llvm, bits) in scalars.items():
         found.append(Type(name, "f", bits, llvm))
         if name != "f64":

@@ -128,8 +128,12 @@ def test_fma_rounds_once(kind: str) -> None:
     a, b = ((rng.standard_normal(400)).astype(FLOATS[kind]) for _ in range(2))
     c = -(a * b)
     got = elementwise(f"fma.rn.{kind} d, a, b, c;", kind, [kind] * 3, a, b, c)
-    exact = [Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)) for x, y, z in zip(a, b, c)]
-    assert_same(got, np.array([round_fraction(e, kind, "rn") for e in exact], FLOATS[kind]), a, b, c)
+    exact = [
+        Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)) for x, y, z in zip(a, b, c)
+    ]
+    assert_same(
+        got, np.array([round_fraction(e, kind, "rn") for e in exact], FLOATS[kind]), a, b, c
+    )
     assert np.any(got)
     code = f"mul.rn.{kind} d, a, b; add.rn.{kind} d, d, c;"
     assert not np.any(elementwise(code, kind, [kind] * 3, a, b, c))

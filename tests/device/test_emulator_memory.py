@@ -92,14 +92,16 @@ def test_parameters_of_all_sizes() -> None:
         "k()",
         "k(.param .u8 a, .param .u64 out, .param .f32 f, .param .align 8 .b8 s[24], .param .s16 h)",
     )
-    body = """.reg .u64 x, y; .reg .u32 v; .reg .f32 f; .reg .b16 w;
+    body = (
+        """.reg .u64 x, y; .reg .u32 v; .reg .f32 f; .reg .b16 w;
     ld.param.u64 x, [out]; ld.param.u8 w, [a]; cvt.u32.u8 v, w; st.global.u32 [x], v;
     ld.param.f32 f, [f]; cvt.rzi.u32.f32 v, f; st.global.u32 [x+4], v;
     mov.b64 y, s; ld.param.u32 v, [y+16]; st.global.u32 [x+8], v;
     ld.param.s16 v, [h]; st.global.u32 [x+12], v; ld.param.u32 v, [s+4]; st.global.u32 [x+16], v;
-    """.replace("ld.param.f32 f, [f];", "ld.param.f32 g, [f];").replace(
-        ".reg .f32 f;", ".reg .f32 g;"
-    ).replace("u32.f32 v, f;", "u32.f32 v, g;")
+    """.replace("ld.param.f32 f, [f];", "ld.param.f32 g, [f];")
+        .replace(".reg .f32 f;", ".reg .f32 g;")
+        .replace("u32.f32 v, f;", "u32.f32 v, g;")
+    )
     import ctypes
 
     out = Buffer(np.zeros(5, "u4"))

@@ -318,7 +318,9 @@ def test_fills(width: int, name: str) -> None:
     memory = allocate(64)
     for count in (0, 1, 3, 64 // width):
         assert call("cuMemsetD8", memory, 0, 64) == SUCCESS
-        assert call(f"cuMemset{name}", memory, 0x01020304 & ((1 << 8 * width) - 1), count) == SUCCESS
+        assert (
+            call(f"cuMemset{name}", memory, 0x01020304 & ((1 << 8 * width) - 1), count) == SUCCESS
+        )
         out = np.zeros(64, "u1")
         assert call("cuMemcpyDtoH", out.ctypes.data, memory, 64) == SUCCESS
         wanted = [4, 3, 2, 1][:width] * count

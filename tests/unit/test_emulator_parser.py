@@ -95,7 +95,9 @@ def test_guards_and_lines() -> None:
 
 def test_registers_and_scopes() -> None:
     """Register ranges, lists, and declarations of inner blocks."""
-    module = parse(f"{HEAD}.entry k() {{ .reg .pred %p<3>; .reg .b32 a, b; {{ .reg .f64 c; ret; }} }}")
+    module = parse(
+        f"{HEAD}.entry k() {{ .reg .pred %p<3>; .reg .b32 a, b; {{ .reg .f64 c; ret; }} }}"
+    )
     block = module.functions["k"].body
     assert block is not None
     assert block.registers == {"%p0": "pred", "%p1": "pred", "%p2": "pred", "a": "b32", "b": "b32"}

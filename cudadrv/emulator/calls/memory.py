@@ -242,12 +242,16 @@ def cuMemsetD2D8_v2(at: int, pitch: int, value: int, width: int, height: int, *s
 
 
 @exported("cuMemsetD2D16Async")
-def cuMemsetD2D16_v2(at: int, pitch: int, value: int, width: int, height: int, *stream: Any) -> None:
+def cuMemsetD2D16_v2(
+    at: int, pitch: int, value: int, width: int, height: int, *stream: Any
+) -> None:
     _fill_2d(at, pitch, value, 2, width, height)
 
 
 @exported("cuMemsetD2D32Async")
-def cuMemsetD2D32_v2(at: int, pitch: int, value: int, width: int, height: int, *stream: Any) -> None:
+def cuMemsetD2D32_v2(
+    at: int, pitch: int, value: int, width: int, height: int, *stream: Any
+) -> None:
     _fill_2d(at, pitch, value, 4, width, height)
 
 

@@ -119,7 +119,9 @@ def cuLibraryLoadData(image: int, options: int, values: int, count: int, *others
 
 
 @exported()
-def cuLibraryLoadFromFile(path: str, options: int, values: int, count: int, *others: int) -> Program:
+def cuLibraryLoadFromFile(
+    path: str, options: int, values: int, count: int, *others: int
+) -> Program:
     current()
     return _load(_read(path), _options(count, options, values))
 

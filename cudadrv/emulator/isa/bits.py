@@ -73,7 +73,9 @@ def lop3(frame: Frame, op: Op, dest: Operand, *operands: Operand) -> None:
         if table.value >> index & 1:
             bits = [(a, index & 4), (b, index & 2), (c, index & 1)]
             wanted = [v if on else frame.op(f"xor i32 {v}, -1") for v, on in bits]
-            terms.append(frame.op(f"and i32 {frame.op(f'and i32 {wanted[0]}, {wanted[1]}')}, {wanted[2]}"))
+            terms.append(
+                frame.op(f"and i32 {frame.op(f'and i32 {wanted[0]}, {wanted[1]}')}, {wanted[2]}")
+            )
     value = "0"
     for term in terms:
         value = frame.op(f"or i32 {value}, {term}")

@@ -45,7 +45,9 @@ def _combine(frame: Frame, op: Op, value: str, other: Operand | None) -> str:
 
 
 @instruction("setp", "x = x x x?", f"{NUMBERS} f16x2 bf16x2", f"{TESTS} {COMBINE} ftz")
-def setp(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand | None = None) -> None:
+def setp(
+    frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand | None = None
+) -> None:
     """`setp.lt.and.s32 p|q, a, b, c`: p = (a < b) and c, q = not (a < b) and c."""
     x, y = frame.read(a, op.type), frame.read(b, op.type)
     result = test(frame, op, op.type, x, y)
@@ -62,7 +64,9 @@ def setp(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand
 
 
 @instruction("set", "x = x x x?", f"{NUMBERS} f16x2 bf16x2", f"{TESTS} {COMBINE} ftz")
-def set_(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand | None = None) -> None:
+def set_(
+    frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand | None = None
+) -> None:
     """The comparison as all ones or 1.0, else zero."""
     target, source = op.types[0], op.types[-1]
     result = test(frame, op, source, frame.read(a, source), frame.read(b, source))
@@ -107,5 +111,3 @@ def testp(frame: Frame, op: Op, x: str) -> str:
     mask = _CLASSES[op.one_of(" ".join(_CLASSES))]
     kind = op.type.llvm
     return frame.call(f"llvm.is.fpclass.{op.type.suffix}", "i1", f"{kind} {x}", f"i32 {mask}")
-
-

@@ -83,5 +83,3 @@ def stacksave(frame: Translator, op: Op) -> str:
 @instruction("stackrestore", "= t", "u32 u64")
 def stackrestore(frame: Translator, op: Op, value: str) -> None:
     """What alloca took is freed when the function returns."""
-
-

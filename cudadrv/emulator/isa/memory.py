@@ -40,7 +40,9 @@ def ordering(op: Op) -> tuple[str, str]:
 
 
 @instruction("ld ldu", "x = x x?", TYPES, f"{SPACES} {SCOPES} {ORDERS} {CACHE}")
-def ld(frame: Frame, op: Op, dest: Operand, address: Operand, policy: Operand | None = None) -> None:
+def ld(
+    frame: Frame, op: Op, dest: Operand, address: Operand, policy: Operand | None = None
+) -> None:
     where = space(op)
     pointer = frame.pointer(where, address)
     items = dest.items if isinstance(dest, Vector) and op.one_of("v2 v4 v8") else (dest,)
@@ -78,7 +80,9 @@ def _atomic_load(frame: Frame, type: Type, pointer: str, order: str) -> str:
 
 
 @instruction("st", "= x x x?", TYPES, f"{SPACES} {SCOPES} {ORDERS} {CACHE}")
-def st(frame: Frame, op: Op, address: Operand, source: Operand, policy: Operand | None = None) -> None:
+def st(
+    frame: Frame, op: Op, address: Operand, source: Operand, policy: Operand | None = None
+) -> None:
     where = space(op)
     pointer = frame.pointer(where, address)
     items = source.items if isinstance(source, Vector) and op.one_of("v2 v4 v8") else (source,)
@@ -103,6 +107,8 @@ def prefetch(frame: Frame, op: Op, *operands: Operand) -> None:
 
 
 @instruction("membar", "=", "", "cta gl sys")
-@instruction("fence", "=", "", f"sc acq_rel acquire release proxy alias async mbarrier_init {SCOPES}")
+@instruction(
+    "fence", "=", "", f"sc acq_rel acquire release proxy alias async mbarrier_init {SCOPES}"
+)
 def fence(frame: Frame, op: Op) -> None:
     frame.do("fence seq_cst")

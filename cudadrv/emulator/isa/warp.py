@@ -21,7 +21,9 @@ PRED = TYPES["pred"]
 # -- barriers
 
 
-@instruction("bar bar.sync barrier barrier.sync", "= u32 u32?", "", "aligned cta sync", barrier=True)
+@instruction(
+    "bar bar.sync barrier barrier.sync", "= u32 u32?", "", "aligned cta sync", barrier=True
+)
 def bar_sync(frame: Translator, op: Op, barrier: str, count: str = "0") -> None:
     if barrier == "0" and count == "0":
         frame.wait(AT_FULL)
@@ -41,7 +43,9 @@ def bar_arrive(frame: Translator, op: Op, barrier: str, count: str) -> None:
     frame.do(f"store i32 {more}, ptr {at}")
 
 
-@instruction("bar.red barrier.red", "x = x x x?", "u32 pred", "aligned cta popc and or", barrier=True)
+@instruction(
+    "bar.red barrier.red", "x = x x x?", "u32 pred", "aligned cta popc and or", barrier=True
+)
 def bar_red(frame: Translator, op: Op, dest: Operand, barrier: Operand, *rest: Operand) -> None:
     """`bar.red.popc.u32 d, barrier, count, p;`: over all threads of the barrier."""
     count = frame.read(rest[0], U32) if len(rest) == 2 else "0"
@@ -92,7 +96,9 @@ def elect(frame: Translator, op: Op, dest: Operand, mask: str) -> None:
 
 
 @instruction("vote.sync vote", "x = x x?", "b32 pred", "all any uni ballot", warp=True)
-def vote(frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operand = Integer(-1)) -> None:
+def vote(
+    frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operand = Integer(-1)
+) -> None:
     truth = frame.op(f"zext i1 {frame.read(source, PRED)} to i64")
     record = exchange(frame, frame.read(mask, U32), truth)
     ballot, members = frame.thread(record, "ballot"), frame.thread(record, "members")
