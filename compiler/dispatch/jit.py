@@ -58,17 +58,18 @@ class AutoJitCUDAKernel(CUDAKernelBase):
                 f"{self.pyfunc.__name__} takes {len(self.parameters)} arguments "
                 f"({', '.join(self.parameters)}), {len(args)} given"
             )
-        self._specialized(args).launch(args, self)
+        context = cudadrv.current_context()
+        self._specialized(args, context).launch(args, self, context.handle)
 
     def specialize(self, *args: Any) -> CUDAKernel:
         """The kernel that these arguments would run, with this configuration."""
-        kernel: CUDAKernel = self._specialized(args).copy()
+        kernel: CUDAKernel = self._specialized(args, cudadrv.current_context()).copy()
         kernel.griddim, kernel.blockdim = self.griddim, self.blockdim
         kernel.stream, kernel.sharedmem = self.stream, self.sharedmem
         kernel.configured = self.configured
         return kernel
 
-    def _specialized(self, args: tuple[Any, ...]) -> CUDAKernel:
+    def _specialized(self, args: tuple[Any, ...], context: cudadrv.Context) -> CUDAKernel:
         found = []
         for position, arg in enumerate(args):
             try:
@@ -79,7 +80,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         given = tuple(found)
         if self.signatures:
             given = self._declared(given)
-        return self._definition(given)
+        return self._definition(given, context)
 
     def _declared(self, given: tuple[Type, ...]) -> tuple[Type, ...]:
         """The argument types of the best declared signature; the only one decides alone."""
@@ -95,10 +96,10 @@ class AutoJitCUDAKernel(CUDAKernelBase):
 
     def compile(self, signature: Any) -> CUDAKernel:
         """Compile for a signature, or tuple of argument types, on the current device."""
-        return self._definition(normalize(signature).args)
+        return self._definition(normalize(signature).args, cudadrv.current_context())
 
-    def _definition(self, args: tuple[Type, ...]) -> CUDAKernel:
-        target = self._target()
+    def _definition(self, args: tuple[Type, ...], context: cudadrv.Context) -> CUDAKernel:
+        target = self._target(context)
         kernel = self.definitions.get((target.cc, args))
         if kernel is None:
             compiled = compile_kernel(self.pyfunc, args, target, self.options.get("codegen"))
@@ -106,8 +107,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
             kernel = self.definitions.setdefault((target.cc, args), kernel)
         return kernel
 
-    def _target(self) -> Target:
-        context = cudadrv.current_context()
+    def _target(self, context: cudadrv.Context) -> Target:
         target = self._targets.get(context.handle)
         if target is None:
             options = {name: self.options[name] for name in self.options if name != "codegen"}

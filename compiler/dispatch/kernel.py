@@ -113,7 +113,9 @@ class CUDAKernel(CUDAKernelBase):
 
     def bind(self) -> cudadrv.Kernel:
         """The function loaded in the current context, loading it at first use."""
-        context = cudadrv.current_context().handle
+        return self._bound(cudadrv.current_context().handle)
+
+    def _bound(self, context: int) -> cudadrv.Kernel:
         kernel = self._loaded.get(context)
         if kernel is None:
             kernel = cudadrv.load(self.compiled.ptx)[self.entry_name]
@@ -128,11 +130,11 @@ class CUDAKernel(CUDAKernelBase):
                 f"{self.entry_name} takes {len(self.argument_types)} arguments "
                 f"({', '.join(self._packer.names)}), {len(args)} given"
             )
-        self.launch(args, self)
+        self.launch(args, self, cudadrv.current_context().handle)
 
-    def launch(self, args: tuple[Any, ...], configured: CUDAKernelBase) -> None:
-        """Launch with the configuration of *configured*, and the right number of arguments."""
-        run = self._prepared(configured)
+    def launch(self, args: tuple[Any, ...], configured: CUDAKernelBase, context: int) -> None:
+        """Launch in the current *context* as *configured*, with the right number of arguments."""
+        run = self._prepared(configured, context)
         retr: list[Writeback] = []
         run(*self._packer.pack(args, configured.stream, retr))
         if retr:
@@ -140,10 +142,10 @@ class CUDAKernel(CUDAKernelBase):
         for finish in retr:
             finish()
 
-    def _prepared(self, configured: CUDAKernelBase) -> Callable[..., None]:
-        """What launches in the current context with this configuration; the last are kept."""
+    def _prepared(self, configured: CUDAKernelBase, context: int) -> Callable[..., None]:
+        """What launches in *context* with this configuration; the last are kept."""
         key = (
-            cudadrv.current_context().handle,
+            context,
             configured.griddim,
             configured.blockdim,
             stream_handle(configured.stream),
@@ -153,7 +155,7 @@ class CUDAKernel(CUDAKernelBase):
         if run is None:
             if len(self._runs) >= KEPT_CONFIGURATIONS:
                 self._runs.clear()
-            run = self._runs[key] = self.bind().prepare(
+            run = self._runs[key] = self._bound(context).prepare(
                 self._packer.codes,
                 grid=configured.griddim,
                 block=configured.blockdim,
