@@ -124,19 +124,14 @@ class DeviceArray:
         Raises:
             IndexError: out of range, too many indices, or not basic indexing.
         """
-        parts = key if isinstance(key, tuple) else (key,)
-        for part in parts:
-            is_index = hasattr(part, "__index__") and not isinstance(part, bool)
-            if not (part is None or part is Ellipsis or isinstance(part, slice) or is_index):
-                raise IndexError(
-                    f"index {part!r}: device arrays take ints, slices, ... and None; copy to the "
-                    "host for other indexing"
-                )
+        parts = tuple(map(index_part, key if isinstance(key, tuple) else (key,)))
+        if Ellipsis not in parts:
+            parts = (*parts, Ellipsis)  # then NumPy gives a view, never a scalar
         # NumPy does the arithmetic on an array of the same layout whose bytes are never touched.
         base = np.lib.stride_tricks.as_strided(
             np.empty(0, self.dtype), self.shape, self.strides, writeable=False
         )
-        view = base[(*parts, Ellipsis)] if Ellipsis not in parts else base[key]
+        view = base[parts]
         moved = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return self._view(view.shape, view.strides, self.offset + moved if view.size else 0)
 
@@ -281,6 +276,25 @@ class DeviceArray:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def index_part(part: Any) -> Any:
+    """One part of a basic index: a slice, ``...``, None, or anything that is an int.
+
+    Raises:
+        IndexError: it is a list, a mask, a name or a number with a fraction.
+    """
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    try:
+        if not isinstance(part, (bool, np.bool_)):
+            return part.__index__()
+    except (AttributeError, TypeError):
+        pass
+    raise IndexError(
+        f"index {part!r}: device arrays take ints, slices, ... and None; copy to the host for "
+        "other indexing"
+    )
 
 
 def host_pointer(array: npt.NDArray[Any]) -> int:

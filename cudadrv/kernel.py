@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,6 @@ class Limits(NamedTuple):
     shared_bytes: int
 
     @classmethod
-    @functools.cache
     def of(cls, device: Device) -> Limits:
         """The limits of *device*."""
         known = device.attributes

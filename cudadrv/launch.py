@@ -37,7 +37,7 @@ def dim3(size: Any, what: str, limits: tuple[int, int, int]) -> tuple[int, int, 
     try:
         given = tuple(size) if isinstance(size, (tuple, list)) else (size,)
         x, y, z = (each.__index__() for each in (*given, *(1,) * (3 - len(given))))
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise TypeError(f"{what}={size!r}: pass an int or up to three ints") from None
     except ValueError:
         raise ValueError(f"{what}={size!r}: it has at most three dimensions") from None

@@ -1,0 +1,158 @@
+"""What cudadrv reads in PTX by itself, and what it asks of an old driver."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+import cudadrv as cu
+from cudadrv import errors, module
+from tests.unit.fake_driver import FakeDriver, installed, store
+
+PTX = ".version 8.3\n.target sm_80\n.address_size 64\n.visible .entry f() { ret; }\n"
+PTX += ".extern .global .align 4 .u32 g;\n.visible .entry h()\n{ ret; }\n"
+PTX += ".global .align 4 .b8 table[16] = {1};\n.const .f64 c = 0d0;\n"
+
+
+def test_ptx_newer_than_the_driver_is_refused():
+    """The error names the version of the code, of the driver and what that reads."""
+    with installed(FakeDriver(version=12020)), pytest.raises(errors.JitError) as caught:
+        module.check_version(PTX)
+    assert caught.value.name == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+    assert all(text in str(caught.value) for text in ("PTX 8.3", "driver 12.2", "up to 8.2"))
+
+
+@pytest.mark.parametrize("version", [12030, 13000, 14020])
+def test_ptx_that_the_driver_reads_passes(version):
+    """Older PTX is loaded, and so is any on a driver newer than this package knows."""
+    with installed(FakeDriver(version=version)):
+        module.check_version(PTX)
+        module.check_version(None)
+
+
+def test_newest_ptx():
+    """The newest PTX version follows from the driver's; unknown is None."""
+    for version, newest in ((12020, (8, 2)), (12060, (8, 5)), (13000, (9, 0)), (15000, None)):
+        with installed(FakeDriver(version=version)):
+            assert module.newest_ptx() == newest
+
+
+def test_names_in_ptx():
+    """Kernels and variables are found in the text, for drivers that cannot list them."""
+    assert module.ptx_kernels(PTX) == ["f", "h"]
+    assert module.ptx_globals(PTX) == ["c", "g", "table"]
+
+
+def test_text_and_binary_are_told_apart():
+    """PTX may end in NULs; ELF, fatbin and anything with NULs inside is binary."""
+    assert module.ptx_text(PTX.encode() + b"\0") == PTX
+    for binary in (b"\x7fELF\x02", b"\x50\xed\x55\xba", b"ab\0cd"):
+        assert module.ptx_text(binary) is None
+
+
+def old_driver(**functions):
+    """A driver of CUDA 11.4: no libraries, no cuLaunchKernelEx, no parameter information."""
+
+    def zero(*arguments):
+        return 0
+
+    def current(out):
+        return store(out, ctypes.c_void_p, 64)
+
+    def attribute(out, number, function):
+        return store(out, ctypes.c_int, 1024)
+
+    def one(out, *arguments):
+        return store(out, ctypes.c_int, 1)
+
+    def load(out, image, *options):
+        return store(out, ctypes.c_void_p, 77)
+
+    def find(out, handle, name):
+        if ctypes.string_at(name) != b"f":
+            return 500
+        return store(out, ctypes.c_void_p, 88)
+
+    known = {
+        "cuCtxGetCurrent": current,
+        "cuCtxPushCurrent_v2": zero,
+        "cuCtxPopCurrent_v2": zero,
+        "cuCtxGetDevice": lambda out: store(out, ctypes.c_int, 0),
+        "cuDeviceGet": lambda out, ordinal: store(out, ctypes.c_int, ordinal),
+        "cuDeviceGetCount": one,
+        "cuDeviceGetAttribute": lambda out, number, device: store(out, ctypes.c_int, 1024),
+        "cuModuleLoadDataEx": load,
+        "cuModuleUnload": zero,
+        "cuModuleGetFunction": find,
+        "cuFuncGetAttribute": attribute,
+        "cuLaunchKernel": zero,
+        "cuLaunchCooperativeKernel": zero,
+    }
+    return FakeDriver(version=11040, **{**known, **functions})
+
+
+OLD_PTX = PTX.replace("8.3", "7.4")
+
+
+def test_an_old_driver_loads_modules():
+    """Without cuLibrary the code is loaded by cuModuleLoadDataEx, with the log buffers."""
+    with installed(old_driver()) as fake:
+        library = cu.load(OLD_PTX)
+        assert library.handle == 77
+        assert library.kernels() == ["f", "h"]
+        [arguments] = fake.called("cuModuleLoadDataEx")
+        assert arguments[2] == 4
+        with pytest.raises(errors.NameNotFound, match="f, h"):
+            library["x"]
+        library.close()
+        assert fake.called("cuModuleUnload") == [(77,)]
+
+
+def test_an_old_driver_launches():
+    """Without cuLaunchKernelEx the launch goes through the call with eleven parameters."""
+    values = []
+
+    def launch(*arguments):
+        # The memory of the arguments lives no longer than the call.
+        pointer = ctypes.c_void_p.from_address(arguments[9]).value
+        values.append(ctypes.c_int.from_address(pointer).value)
+        return 0
+
+    with installed(old_driver(cuLaunchKernel=launch)) as fake:
+        kernel = cu.load(OLD_PTX)["f"]
+        assert kernel.params is None
+        kernel.launch((2, 3), 32, ctypes.c_int(5), smem=64)
+        kernel.prepare("i", 4, 16)(6)
+        kernel.launch(1, 1, ctypes.c_int(5), cooperative=True)
+        first, second = fake.called("cuLaunchKernel")
+        assert first[:8] == (88, 2, 3, 1, 32, 1, 1, 64)
+        assert second[:8] == (88, 4, 1, 1, 16, 1, 1, 0)
+        assert values == [5, 6]
+        [cooperative] = fake.called("cuLaunchCooperativeKernel")
+        assert cooperative[:7] == (88, 1, 1, 1, 1, 1, 1)
+
+
+def test_an_untyped_number_needs_a_size():
+    """Where the driver does not tell the parameters, a plain number says how to type it."""
+    with installed(old_driver()):
+        kernel = cu.load(OLD_PTX)["f"]
+        with pytest.raises(TypeError, match=r"argument 0: 5 has no size.*numpy\.int32"):
+            kernel.launch(1, 1, 5)
+
+
+def test_the_log_of_a_failed_load_is_kept():
+    """What the driver's compiler wrote into the buffer is in the error."""
+
+    def load(out, image, count, options, values):
+        names = (ctypes.c_int * count).from_address(options)
+        buffers = (ctypes.c_void_p * count).from_address(values)
+        ctypes.memmove(buffers[list(names).index(5)], b"line 3: nonsense\0", 17)
+        return 218
+
+    fake = old_driver(cuModuleLoadDataEx=load)
+    with installed(fake), pytest.raises(errors.JitError) as caught:
+        cu.load(OLD_PTX)
+    assert caught.value.log == "line 3: nonsense"
+    assert "line 3: nonsense" in str(caught.value)
+    assert caught.value.function == "cuModuleLoadDataEx"
