@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,6 +208,19 @@ def test_cudadrv_needs_no_compiler() -> None:
                     and not source.module.startswith("cudadrv.emulator")
                 )
             )
+        ]
+    )
+
+
+def test_packages_need_numpy_and_llvmlite_alone() -> None:
+    """Both packages import nothing else that is not in Python's standard library."""
+    known = {"cudadrv", "compiler", "numpy", "llvmlite", *sys.stdlib_module_names}
+    report(
+        [
+            f"{source.name}:{line}: imports {name}, which is no dependency"
+            for source in PACKAGES
+            for line, name in imports(source)
+            if name.split(".")[0] not in known
         ]
     )
 
