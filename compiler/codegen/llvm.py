@@ -12,6 +12,7 @@ from cudadrv import nvvm
 from cudadrv.nvvm import NvvmNotFound
 
 from . import flags, libdevice
+from .requirements import refusal
 from .target import CodegenError, Dialect, PtxVersion, Target, nearest_lower, oldest_ptx
 
 # What "+ptxNN" of LLVM 22 knows, from the oldest that a supported architecture needs.
@@ -57,7 +58,8 @@ class LlvmCodegen:
     name = "llvm"
 
     def __init__(self, target: Target) -> None:
-        self.arch, self.ptx = _choose(target)
+        self.target, self.ptx = _choose(target)
+        self.arch = self.target.arch
         with LOCK:
             layout = str(_machine(self.arch, self.ptx, 3).target_data)
         self.dialect = Dialect(nvvm.TRIPLE, layout)
@@ -99,6 +101,8 @@ class LlvmCodegen:
             module.verify()
         except RuntimeError as error:
             raise CodegenError(self.name, str(error), source) from None
+        if reason := refusal(source, self.target, self.ptx):
+            raise CodegenError(self.name, reason, source)
         tuning = llvm.create_pipeline_tuning_options(target.level)
         tuning.loop_vectorization = False
         builder = llvm.create_pass_builder(self._machine(target), tuning)
@@ -107,13 +111,13 @@ class LlvmCodegen:
         return module
 
 
-def _choose(target: Target) -> tuple[str, PtxVersion]:
-    """The nearest architecture whose oldest PTX is read by *target*, and the newest such PTX."""
+def _choose(target: Target) -> tuple[Target, PtxVersion]:
+    """The nearest architecture whose oldest PTX *target* reads, and the newest PTX it reads."""
     known = [ptx for ptx in _PTX_VERSIONS if target.ptx is None or ptx <= target.ptx]
     for candidate in nearest_lower(target):
         oldest = oldest_ptx(candidate)
         if oldest and known and oldest <= known[-1]:
-            return candidate.arch, known[-1]
+            return candidate, known[-1]
     raise ValueError(
         "LLVM 22 writes PTX {}.{} to {}.{}".format(*_PTX_VERSIONS[0], *_PTX_VERSIONS[-1])
     )

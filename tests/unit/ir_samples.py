@@ -66,7 +66,7 @@ def generator_module(generator: Codegen, names: list[str]) -> str:
 
 def instructions(ptx: str) -> list[str]:
     """The operation names of the instructions in *ptx*, in order."""
-    return re.findall(r"^\t(?:@!?%p\d+ )?([a-z][\w.]*)\s[^;]*;", ptx, re.MULTILINE)
+    return re.findall(r"^\t(?:@!?%p\d+ )?([a-z][\w.]*)(?:\s[^;]*)?;", ptx, re.MULTILINE)
 
 
 def ptxas() -> Path | None:

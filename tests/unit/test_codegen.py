@@ -286,6 +286,42 @@ def test_ir_that_does_not_verify_is_refused():
         generator.compile(module(generator.dialect, body), Target((9, 0)))
 
 
+CRASHES = [
+    ("declare i32 @llvm.nvvm.redux.sync.add(i32, i32)", (7, 5), (9, 0), "sm_80"),
+    ("declare float @llvm.nvvm.redux.sync.fmin(float, i32)", (10, 0), (9, 0), "sm_100a"),
+    ("declare i32 @llvm.nvvm.read.ptx.sreg.cluster.ctarank()", (8, 6), (9, 0), "sm_90"),
+    ("declare void @llvm.nvvm.mbarrier.init(i64*, i32)", (7, 5), (9, 0), "sm_80"),
+    ("declare void @llvm.nvvm.griddepcontrol.wait()", (8, 9), (9, 0), "sm_90"),
+    ("declare float @llvm.nvvm.tanh.approx.f32(float)", (7, 5), (6, 3), "PTX 7.0"),
+    ("declare float @llvm.sin.f32(float)", (9, 0), (9, 0), "libdevice"),
+    ("declare double @llvm.pow.f64(double, double)", (9, 0), (9, 0), "libdevice"),
+]
+
+
+@pytest.mark.parametrize(("declaration", "cc", "ptx", "says"), CRASHES)
+def test_what_llvm_cannot_select_is_refused(declaration, cc, ptx, says):
+    """An intrinsic that would make LLVM end the process is an error that says what it needs."""
+    target = Target(cc, ptx=ptx)
+    generator = select(target, "llvm")
+    body = kernel("k", ["i32*"], []) + declaration + "\n"
+    with pytest.raises(CodegenError, match=says):
+        generator.compile(module(generator.dialect, body), target)
+
+
+def test_what_llvm_can_select_is_not_refused():
+    """The same intrinsics pass where the architecture has them."""
+    lines = [
+        "%x = call i32 @llvm.nvvm.redux.sync.add(i32 1, i32 -1)",
+        "%y = call i32 @llvm.nvvm.read.ptx.sreg.cluster.ctarank()",
+        "call void @llvm.nvvm.griddepcontrol.wait()",
+        "%s = add i32 %x, %y",
+        "store i32 %s, i32* %a0",
+    ]
+    declarations = "\n".join(CRASHES[n][0] for n in (0, 2, 4))
+    made = compiled("llvm", kernel("k", ["i32*"], lines) + declarations, Target((9, 0)))
+    assert {"redux.sync.add.s32", "griddepcontrol.wait"} <= set(made)
+
+
 def test_optimized_ir_can_be_read():
     """optimize() gives the module as LLVM leaves it."""
     generator = select(Target((9, 0)), "llvm")
