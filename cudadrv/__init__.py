@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
+    from cudadrv import config, driver, errors, library, nvvm, raw
     from cudadrv.array import (
         DeviceArray,
         as_device_array,
@@ -53,6 +54,7 @@ HOME = {
     "module": "Library load newest_ptx",
     "stream": "Stream",
 }
+MODULES = ("config", "driver", "emulator", "errors", "library", "nvvm", "raw")
 __all__ = [
     "ClosedError",
     "Context",
@@ -100,6 +102,8 @@ def __getattr__(name: str) -> object:
     """Import *name* from the module that defines it."""
     import importlib
 
+    if name in MODULES:
+        return importlib.import_module(f"cudadrv.{name}")
     for module, names in HOME.items():
         if name in names.split():
             found = getattr(importlib.import_module(f"cudadrv.{module}"), name)
@@ -109,4 +113,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *MODULES})

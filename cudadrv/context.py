@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, raw
-from cudadrv.device import Context, Device
+from cudadrv.device import Context, Device, generation
 from cudadrv.errors import STICKY, ClosedError, CudaError
 
 if TYPE_CHECKING:
@@ -52,12 +52,15 @@ class CudaWarning(RuntimeWarning):
     """The driver refused to release something that was garbage-collected."""
 
 
-def release(context: int, function: str, handle: int) -> None:
+def release(context: int, made: int, function: str, handle: int) -> None:
     """Release *handle* in its context, from wherever the garbage collector happens to run.
 
     Nothing is raised: at exit, after a fork and in a lost context there is nothing to release.
+
+    Args:
+        made: the generation of the context when the object was made.
     """
-    if sys.is_finalizing():
+    if sys.is_finalizing() or made != generation(context):
         return
     try:
         if raw.cuCtxPushCurrent(context):
@@ -85,7 +88,8 @@ class Resource:
         self.context = context
         self._finalizer: weakref.finalize[..., Resource] | None = None
         if owned:
-            self._finalizer = weakref.finalize(self, release, context, self.RELEASE, handle)
+            made = generation(context)
+            self._finalizer = weakref.finalize(self, release, context, made, self.RELEASE, handle)
             self._finalizer.atexit = False
 
     def __repr__(self) -> str:

@@ -133,13 +133,28 @@ class Device:
         C: cuDevicePrimaryCtxReset_v2
         """
         with _lock:
-            if _primary.pop(self.handle, None):
+            context = _primary.pop(self.handle, None)
+            if context:
+                end(context)
                 driver.cuDevicePrimaryCtxRelease(self.handle)
             driver.cuDevicePrimaryCtxReset(self.handle)
 
 
 _lock = threading.Lock()
 _primary: dict[int, int] = {}
+# How often the context of each handle was destroyed or reset: what was made before is gone, and
+# must not be released into a later context at the same address.
+_ends: dict[int, int] = {}
+
+
+def generation(context: int) -> int:
+    """A number that changes when the context with this handle ends."""
+    return _ends.get(context, 0)
+
+
+def end(context: int) -> None:
+    """Note that the context with this handle ends now."""
+    _ends[context] = _ends.get(context, 0) + 1
 
 
 class DeviceAttributes(Mapping[str, "int | None"]):
@@ -296,4 +311,5 @@ class Context:
         """
         if self.owned:
             self.owned = False
+            end(self.handle)
             driver.cuCtxDestroy(self.handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any
 
 from cudadrv import driver
@@ -89,6 +90,7 @@ def mem_alloc(nbytes: int) -> DeviceMemory:
 
     C: cuMemAlloc_v2
     """
+    nbytes = operator.index(nbytes)
     if nbytes < 0:
         raise ValueError(f"cannot allocate {nbytes} bytes: the size must not be negative")
     context = current_context().handle

@@ -24,12 +24,13 @@ class Stream(Resource):
     legacy: ClassVar[Stream]
     per_thread: ClassVar[Stream]
 
-    def __init__(self, priority: int = 0, nonblocking: bool = True) -> None:
+    def __init__(self, priority: int = 0, nonblocking: bool = False) -> None:
         """Make a stream in the current context.
 
         Args:
             priority: lower numbers run first; the driver clamps to what the device has.
-            nonblocking: whether it ignores the legacy default stream.
+            nonblocking: whether it runs beside the legacy default stream; without, each waits for
+                the work that the other was given before.
 
         C: cuStreamCreateWithPriority
         """

@@ -132,6 +132,24 @@ def test_objects_outlive_their_context():
     assert cu.current_context() == before
 
 
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_nothing_is_freed_after_its_context(how, run_python):
+    """Memory of an ended context is not freed: its address may belong to another by then."""
+    code = (
+        "import cudadrv as cu\n"
+        "context = cu.current_context() if HOW == 'reset' else cu.Device(0).create_context()\n"
+        "memory = cu.mem_alloc(100)\n"
+        "cu.Device(0).reset() if HOW == 'reset' else context.close()\n"
+        "calls = []\n"
+        "cu.raw.cuMemFree = calls.append\n"
+        "memory.close()\n"
+        "cu.Device(0).primary_context().set_current()\n"
+        "cu.mem_alloc(100).close()\n"
+        "print(len(calls))\n"
+    )
+    assert run_python(code.replace("HOW", repr(how))).split() == ["1"]
+
+
 def test_memory_is_freed():
     """close(), the end of a ``with`` and garbage collection give the memory back."""
     context = cu.current_context()
@@ -316,3 +334,19 @@ def test_info_as_a_table(run_python):
     printed = run_python("from cudadrv.__main__ import main; main(['info'])")
     assert cu.Device(0).name in printed
     assert cu.Device(0).arch in printed
+
+
+def test_submodules_need_no_import(run_python):
+    """``cudadrv.raw`` and ``cudadrv.driver`` are there after ``import cudadrv``."""
+    code = "import cudadrv as cu; print(cu.raw.CUDA_SUCCESS, cu.driver.driver_version()[0] > 0)"
+    assert run_python(code).split() == ["0", "True"]
+
+
+def test_sizes_may_be_numpy_integers():
+    """Sizes and values computed with NumPy are as good as Python's."""
+    memory, out = cu.mem_alloc(np.int64(8)), bytearray(8)
+    cu.memset(memory, np.uint8(3), np.int32(8))
+    cu.memcpy(out, memory, np.uint32(4))
+    assert bytes(out) == b"\3\3\3\3\0\0\0\0"
+    with pytest.raises(TypeError, match="float"):
+        cu.mem_alloc(1.5)
