@@ -12,6 +12,8 @@ from .syntax import (
     Function,
     Group,
     Instruction,
+    Integer,
+    Label,
     Module,
     Name,
     Negated,
@@ -61,6 +63,35 @@ def instructions(block: Block) -> Iterator[Instruction]:
             yield from instructions(item)
 
 
+def spinning_branches(block: Block) -> Iterator[int]:
+    """Ids of branches back over an instruction that looks at what another thread may change."""
+    seen: dict[str, int] = {}
+    looks = [-1]
+    for index, item in enumerate(block.items):
+        if isinstance(item, Label):
+            seen[item.name] = index
+        elif isinstance(item, Block):
+            yield from spinning_branches(item)
+            if any(observes(inner) for inner in instructions(item)):
+                looks.append(index)
+        elif item.opcode == "bra":
+            target = next(iter(names_in(item.operands[0])), "")
+            if seen.get(target, index) < looks[-1]:
+                yield id(item)
+        elif observes(item):
+            looks.append(index)
+
+
+def observes(instruction: Instruction) -> bool:
+    """Whether it reads memory in a way that polls: volatile, ordered, or by an atomic."""
+    modifiers = set(instruction.modifiers)
+    if instruction.opcode == "ld":
+        return bool(modifiers & {"volatile", "relaxed", "acquire", "mmio"})
+    if instruction.opcode == "atom":
+        return bool(modifiers & {"cas", "exch"}) or instruction.operands[-1] == Integer(0)
+    return False
+
+
 def callee(call: Instruction) -> str:
     """The name a call instruction calls: a function's, or a register's."""
     for operand in call.operands:
@@ -98,6 +129,7 @@ class Plan:
         suspends, exits: names of those in which a thread may wait or end.
         recursive: names of those that may call themselves.
         shared: offset of each shared variable; shared_bytes: their size without dynamic ones.
+        spins: ids of the backward branches of loops that may wait for another thread.
         has_warp_operations: threads may wait for others of their warp.
         has_local: some function has local variables, so generic pointers may point to them.
         addressed: functions whose address is taken, in order.
@@ -112,6 +144,7 @@ class Plan:
         self.exits: set[str] = set()
         self.shared: dict[int, int] = {}
         self.shared_bytes = 0
+        self.spins: set[int] = set()
         self.has_local = False
         self.has_warp_operations = False
         self.addressed = addressed
@@ -124,6 +157,7 @@ class Plan:
         self._spread(self.suspends)
         self._spread(self.exits)
         self.recursive = {name for name in self.calls if name in self._reached(name)}
+        self._find_spins()
         stuck = self.suspends & self.recursive
         if stuck:
             raise unsupported(f"recursive function {min(stuck)} with a barrier or warp operation")
@@ -152,6 +186,16 @@ class Plan:
         for name in sorted(calls):
             if name not in self.functions:
                 self._visit(self.module.functions[name])
+
+    def _find_spins(self) -> None:
+        """Note the loops in which a thread may wait for another; it must let others run there."""
+        for name, function in self.functions.items():
+            assert function.body is not None
+            spins = set(spinning_branches(function.body))
+            if spins and name not in self.recursive:
+                self.spins |= spins
+                self.suspends.add(name)
+        self._spread(self.suspends)
 
     def _variable(self, variable: Variable) -> None:
         if variable.space == "local":

@@ -60,6 +60,12 @@ class Code:
         return int(self.engine.get_function_address(name))
 
 
+@functools.lru_cache(maxsize=512)
+def compiled(text: str) -> Code:
+    """The native code of a module; the same text is compiled once."""
+    return Code(text)
+
+
 def define(name: str, address: int) -> None:
     """Make generated code that calls *name* reach the function at *address*."""
     initialize()

@@ -9,7 +9,7 @@ import threading
 from .analysis import Plan, address_taken, alignment, byte_size, param_layout
 from .check import check
 from .errors import PtxError
-from .jit import Code
+from .jit import Code, compiled
 from .parser import parse
 from .state import Object
 from .syntax import Float, Function, Integer, Reference, Variable
@@ -51,7 +51,7 @@ class Kernel(Object):
         """Its native code, compiled on first use."""
         with self._lock:
             if self._code is None:
-                self._code = Code(self.llvm_ir())
+                self._code = compiled(self.llvm_ir())
             return self._code
 
 

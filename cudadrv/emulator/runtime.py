@@ -35,7 +35,6 @@ def install() -> Runtime:
     """Compile what kernels share, and make it known to their code."""
     _define("emulator.vprintf", ctypes.c_int32, vprintf, ctypes.c_uint64, ctypes.c_uint64)
     _define("emulator.nanoseconds", ctypes.c_uint64, time.time_ns)
-    _define("emulator.yield", None, lambda: time.sleep(0))
     return Runtime()
 
 

@@ -332,12 +332,15 @@ check:
 look:
   %i = phi i32 [ 0, %check ], [ %i.next, %look ]
   %all.full = phi i1 [ true, %check ], [ %all.full.then, %look ]
+  %running = phi i1 [ %progress, %check ], [ %running.then, %look ]
   %all.done = phi i1 [ true, %check ], [ %all.done.then, %look ]
   %s.p = getelementptr i8, ptr %states, i32 %i
   %s = load i8, ptr %s.p
   %s.done = icmp eq i8 %s, #DONE
   %s.full = icmp eq i8 %s, #AT_FULL
   %s.either = or i1 %s.done, %s.full
+  %s.runs = icmp eq i8 %s, #RUNNABLE
+  %running.then = or i1 %running, %s.runs
   %all.full.then = and i1 %all.full, %s.either
   %all.done.then = and i1 %all.done, %s.done
   %i.next = add nuw nsw i32 %i, 1
@@ -367,7 +370,7 @@ pass.end:
   br i1 %j.more, label %pass, label %round
 some:
   %released = call i1 @barriers(ptr %w, ptr %states, ptr %threads, i32 %count)
-  %alive = or i1 %released, %progress
+  %alive = or i1 %released, %running.then
   br i1 %alive, label %resume.all, label %stuck
 resume.all:
   br i1 %warps, label %round, label %resume.next

@@ -230,3 +230,29 @@ def test_barrier_in_a_function() -> None:
     text = module_text(body, 1, declarations)
     (got,) = run(text, 1, 64, np.arange(64, dtype="u4"))
     assert got.tolist() == [i + 20 for i in range(64)]
+
+
+def test_waiting_for_a_flag() -> None:
+    """A thread may poll for what another thread of its block, or a later one, will store."""
+    code = """
+    .shared .align 4 .b8 flag[8]; .reg .u32 f; setp.eq.u32 p, t, 0; mov.u32 d, 0;
+    @p st.shared.u32 [flag], 0; bar.sync 0; setp.eq.u32 p, t, 50; @p bra SET;
+    WAIT: ld.volatile.shared.u32 f, [flag]; setp.eq.u32 q, f, 0; @q bra WAIT; mov.u32 d, f; bra END;
+    SET: st.volatile.shared.u32 [flag], 7;
+    END:"""
+    wanted = [7] * 64
+    wanted[50] = 0
+    assert per_thread(code).tolist() == wanted
+
+
+def test_waiting_politely() -> None:
+    """The same with an atomic and nanosleep, in a kernel without barriers."""
+    code = """
+    .reg .u32 f; mov.u32 d, 1; setp.eq.u32 p, t, 63; @p bra SET;
+    WAIT: atom.global.add.u32 f, [base+256], 0; setp.ne.u32 q, f, 0; @q bra END; nanosleep.u32 20;
+    bra WAIT;
+    SET: atom.global.exch.b32 f, [base+256], 5;
+    END:"""
+    body = INDEX + ".reg .b32 a, d;\n" + code + "\nst.global.b32 [at], d;"
+    (got,) = run(module_text(body), 1, 64, np.zeros(65, "u4"))
+    assert got.tolist() == [1] * 64 + [5]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import layout
 from ..errors import PtxError
 from ..syntax import Name, Operand
 from .table import Op, instruction
@@ -22,6 +23,8 @@ def _label(op: Op, operand: Operand) -> str:
 
 @instruction("bra", "= x", "", "uni")
 def bra(frame: Translator, op: Op, target: Operand) -> None:
+    if id(op.raw) in frame.plan.spins:
+        frame.wait(layout.RUNNABLE)
     frame.jump(frame.label_of(_label(op, target)))
 
 
@@ -63,9 +66,10 @@ def nothing(frame: Translator, op: Op, *operands: Operand) -> None:
     """Nothing to do here."""
 
 
-@instruction("nanosleep", "= u32", "u32")
+@instruction("nanosleep", "= u32", "u32", barrier=True)
 def nanosleep(frame: Translator, op: Op, duration: str) -> None:
-    frame.call("emulator.yield", "void")
+    """Let the other threads run."""
+    frame.wait(layout.RUNNABLE)
 
 
 @instruction("alloca", "t = t t?", "u32 u64 b32 b64")
