@@ -33,9 +33,12 @@ _NEEDS: tuple[tuple[str, tuple[int, int], str, PtxVersion], ...] = (
     ("llvm.nvvm.ldmatrix.", (7, 5), "", (6, 5)),
 )
 _INTRINSIC = re.compile(r'@"?(llvm\.[\w.]+)')
-_NO_INSTRUCTION = re.compile(
-    r"llvm\.(?:a?(?:sin|cos|tan)h?|atan2|exp|exp10|log|log10|log1p|pow|powi|ldexp|frexp)\.[fi]\d"
+# Of these functions the hardware has but approximations, of float32.
+_FUNCTION = re.compile(
+    r"\bcall\s+((?:[a-z]+\s+)*)\w+\s+@\"?"
+    r"(llvm\.(?:a?(?:sin|cos|tan)h?|atan2|exp|exp10|log|log2|log10|log1p|powi?)\.f\d+)"
 )
+_APPROXIMATED = {"llvm.sin.f32", "llvm.cos.f32", "llvm.tanh.f32"}
 _WIDE_EXCHANGE = re.compile(r"= cmpxchg [^\n]* i128 ")
 
 
@@ -47,13 +50,14 @@ def refusal(source: str, target: Target, ptx: PtxVersion) -> str | None:
         ptx: the PTX ISA version.
     """
     for name in sorted(set(_INTRINSIC.findall(source))):
-        if _NO_INSTRUCTION.match(name):
-            return f"{name} has no instruction; call the function of libdevice, such as __nv_sin"
         needs = next((row[1:] for row in _NEEDS if name.startswith(row[0])), None)
         if needs and not _has(target, ptx, *needs):
             cc, suffixes, oldest = needs
             arch = Target(cc, suffix=suffixes[:1]).arch
             return f"{name} needs {arch} and PTX {oldest[0]}.{oldest[1]}"
+    for flags, name in _FUNCTION.findall(source):
+        if name not in _APPROXIMATED or not {"afn", "fast"} & set(flags.split()):
+            return f"{name} has no instruction; call the function of libdevice, such as __nv_sin"
     if _WIDE_EXCHANGE.search(source) and (target.cc < (9, 0) or ptx < (8, 3)):
         return "cmpxchg of i128 needs sm_90 and PTX 8.3"
     return None
