@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from .errors import PtxError, unsupported
 from .isa import find
@@ -44,6 +45,11 @@ def names_in(operand: Operand) -> Iterator[str]:
     elif isinstance(operand, Pair):
         yield from names_in(operand.first)
         yield from names_in(operand.second)
+
+
+def names_of(operands: Iterable[Operand]) -> Iterator[str]:
+    """Every name that some operands mention."""
+    return chain.from_iterable(map(names_in, operands))
 
 
 def blocks(block: Block) -> Iterator[Block]:
@@ -177,10 +183,9 @@ class Plan:
             self.has_local |= instruction.opcode == "alloca"
             if row.exits:
                 self.exits.add(function.name)
-            for operand in instruction.operands:
-                for name in names_in(operand):
-                    if name in self.module.variables:
-                        self._variable(self.module.variables[name])
+            for name in names_of(instruction.operands):
+                if name in self.module.variables:
+                    self._variable(self.module.variables[name])
             if instruction.opcode == "call":
                 calls.update(self._callees(instruction))
         for name in sorted(calls):
@@ -253,10 +258,9 @@ def address_taken(module: Module) -> list[str]:
     for variable in module.variables.values():
         for value in variable.init:
             note(getattr(value, "name", ""))
-    for function in module.functions.values():
-        for instruction in instructions(function.body) if function.body else ():
-            if instruction.opcode != "call":
-                for operand in instruction.operands[1:]:
-                    for name in names_in(operand):
-                        note(name)
+    bodies = [function.body for function in module.functions.values() if function.body]
+    for instruction in chain.from_iterable(map(instructions, bodies)):
+        if instruction.opcode != "call":
+            for name in names_of(instruction.operands[1:]):
+                note(name)
     return list(found)

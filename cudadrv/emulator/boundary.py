@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cudadrv import raw
@@ -59,7 +60,7 @@ def _device(ordinal: int) -> int:
 
 
 def _context(handle: int | None) -> state.Context | None:
-    return state.Context.of(handle) if handle else None
+    return state.find(state.Context, handle) if handle else None
 
 
 # C type of a parameter -> what turns it into what the function takes.
@@ -68,7 +69,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "CUdevice": _device,
     "CUcontext": _context,
     "CUstream": state.stream,
-    "CUevent": state.Event.of,
+    "CUevent": partial(state.find, state.Event),
 }
 
 
@@ -103,7 +104,7 @@ class Callback:
         if self.needs_init and not state.device.initialized:
             raise Status("NOT_INITIALIZED")
         arguments, outs = [], []
-        for value, (is_out, how) in zip(given, self.steps):
+        for value, (is_out, how) in zip(given, self.steps, strict=True):
             if is_out:
                 outs.append((value, how))
             else:
@@ -113,7 +114,7 @@ class Callback:
         results = self.function(*arguments)
         if len(outs) == 1:
             results = (results,)
-        for (address, kind), result in zip(outs, results or ()):
+        for (address, kind), result in zip(outs, results or (), strict=False):
             if address and result is not None:
                 _store(address, kind, result)
         return 0

@@ -13,6 +13,7 @@ class Module:
         self.types: list[str] = []
 
     def declare(self, name: str, result: str, arguments: str) -> None:
+        """Make an external function known."""
         self.declarations[name] = f"declare {result} @{name}({arguments})"
 
     def helper(self, name: str, text: str) -> None:
@@ -22,6 +23,7 @@ class Module:
             self.helpers[name] = self.merge(text)
 
     def merge(self, text: str) -> str:
+        """*text* without its declarations, which are kept."""
         lines = []
         for line in text.split("\n"):
             if line.startswith("declare "):
@@ -31,6 +33,7 @@ class Module:
         return "\n".join(lines)
 
     def text(self) -> str:
+        """The whole module."""
         parts = [*self.types, *self.declarations.values(), *self.helpers.values(), *self.functions]
         return "\n".join([*parts, METADATA])
 
@@ -56,6 +59,7 @@ class Builder:
         self.terminated = False
 
     def fresh(self, prefix: str = "v") -> str:
+        """A name that this function has not used yet, without its %."""
         self.count += 1
         return f"{prefix}{self.count}"
 
@@ -83,15 +87,18 @@ class Builder:
         return self.op(text)
 
     def label(self, name: str) -> None:
+        """Start a basic block; the one before falls through to it."""
         if not self.terminated:
             self.lines.append(f"  br label %{name}")
         self.lines.append(f"{name}:")
         self.terminated = False
 
     def jump(self, label: str) -> None:
+        """End the block by going to *label*."""
         self.end(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str) -> None:
+        """End the block by going to one of two labels."""
         self.end(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def end(self, text: str) -> None:
@@ -100,6 +107,7 @@ class Builder:
         self.terminated = True
 
     def alloca(self, kind: str, align: int = 0) -> str:
+        """Memory of the function, taken at its entry; gives the pointer."""
         name = "%" + self.fresh("a")
         self.allocas.append(f"  {name} = alloca {kind}" + (f", align {align}" if align else ""))
         return name
@@ -107,12 +115,15 @@ class Builder:
     # -- shorthands
 
     def icmp(self, test: str, kind: str, x: str, y: str) -> str:
+        """Compare two integers; gives an i1."""
         return self.op(f"icmp {test} {kind} {x}, {y}")
 
     def select(self, condition: str, kind: str, x: str, y: str) -> str:
+        """One of two values."""
         return self.op(f"select i1 {condition}, {kind} {x}, {kind} {y}")
 
     def cast(self, how: str, source: str, value: str, target: str) -> str:
+        """A conversion; nothing where the types are the same."""
         return value if source == target else self.op(f"{how} {source} {value} to {target}")
 
     def resize(self, value: str, source: int, target: int, signed: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .analysis import PROVIDED, names_in
+from .analysis import PROVIDED, names_of
 from .errors import PtxError
 from .isa import REGISTERS, Op
 from .syntax import Block, Function, Instruction, Label, Module
@@ -37,12 +37,11 @@ def _block(module: Module, block: Block, names: set[str]) -> None:
 def _instruction(module: Module, instruction: Instruction, names: set[str]) -> None:
     Op(instruction).check_operands()
     guard = (instruction.guard,) if instruction.guard else ()
-    for operand in (*guard, *instruction.operands):
-        for name in names_in(operand):
-            if name not in names:
-                raise PtxError(f"{name} is not defined", instruction.line)
-            if instruction.opcode == "call":
-                _function(module.functions.get(name), instruction)
+    for name in names_of((*guard, *instruction.operands)):
+        if name not in names:
+            raise PtxError(f"{name} is not defined", instruction.line)
+        if instruction.opcode == "call":
+            _function(module.functions.get(name), instruction)
 
 
 def _function(function: Function | None, instruction: Instruction) -> None:

@@ -17,6 +17,7 @@ from .syntax import (
     Block,
     Float,
     Integer,
+    Label,
     Name,
     Negated,
     Operand,
@@ -29,6 +30,8 @@ from .types import TYPES, Type
 
 @dataclass
 class Register:
+    """A register of the program: the alloca that holds it, and its type."""
+
     slot: str
     type: Type
 
@@ -69,7 +72,7 @@ class Frame(Builder):
         for variable in block.variables:
             self.scopes[variable.name] = self.place(variable)
         for item in block.items:
-            if hasattr(item, "name") and not hasattr(item, "opcode"):
+            if isinstance(item, Label):
                 if item.name in self.labels.maps[0]:
                     raise PtxError(f"label {item.name} is defined twice", item.line)
                 self.labels[item.name] = self.fresh("L")
@@ -77,10 +80,12 @@ class Frame(Builder):
         self.targets.update(block.targets)
 
     def leave_block(self) -> None:
+        """Forget what the innermost block declared."""
         self.scopes = self.scopes.parents
         self.labels = self.labels.parents
 
     def place(self, variable: Variable) -> Place | Register:
+        """Where a variable is; local ones get memory here."""
         if variable.space == "reg":
             return Register(self.alloca(TYPES[variable.type].llvm), TYPES[variable.type])
         if variable.space == "shared":
@@ -92,6 +97,7 @@ class Frame(Builder):
         return Place(variable.space, address=str(self.addresses[variable.name]))
 
     def look_up(self, name: str) -> Register | Place | None:
+        """The register or variable that *name* means here."""
         found = self.scopes.get(name)
         if found is None and name in self.plan.module.variables:
             found = self.place(self.plan.module.variables[name])
@@ -101,6 +107,7 @@ class Frame(Builder):
         return found
 
     def label_of(self, name: str) -> str:
+        """The LLVM label of a label of the program."""
         if name not in self.labels:
             raise PtxError(f"label {name} is not defined", self.line)
         return self.labels[name]
@@ -123,6 +130,7 @@ class Frame(Builder):
         raise PtxError("operand of a kind that the instruction does not take", self.line)
 
     def integer(self, value: int, type: Type) -> str:
+        """A whole number as a constant of *type*."""
         if type.is_float and type.lanes == 1:
             return self.constant(Float(_double_bits(float(value)), 64), type)
         if type.kind == "p":
@@ -142,6 +150,7 @@ class Frame(Builder):
         return self.op(f"{how} {source} bitcast (i{width} {value.bits} to {source}) to {type.llvm}")
 
     def read_name(self, name: Name, type: Type) -> str:
+        """The value of a register, special register or symbol."""
         found = self.look_up(name.text)
         if isinstance(found, Register):
             value = self.op(f"load {found.type.llvm}, ptr {found.slot}")
@@ -201,6 +210,7 @@ class Frame(Builder):
         return self.cast("bitcast", type.integer, total, type.llvm)
 
     def unpack(self, operand: Vector, type: Type, value: str) -> None:
+        """`mov.b64 {a, b}, s`: the parts of a value, the lowest first."""
         bits = type.bits // len(operand.items)
         whole = self.cast("bitcast", type.llvm, value, type.integer)
         for index, item in enumerate(operand.items):
@@ -241,18 +251,22 @@ class Frame(Builder):
     # -- the launch, worker and thread records
 
     def launch(self, field: str) -> str:
+        """The value of a field of the launch record."""
         address = self.op(LAUNCH.address("%launch", field))
         return self.op(f"load {LAUNCH.types[field]}, ptr {address}{INVARIANT}")
 
     def worker(self, field: str) -> str:
+        """The address of a field of the worker record."""
         return self.op(WORKER.address("%worker", field))
 
     def thread_record(self) -> str:
+        """The address of this thread's record."""
         address = self.worker("threads")
         threads = self.op(f"load ptr, ptr {address}")
         return self.op(f"getelementptr %thread, ptr {threads}, i32 %thread")
 
     def thread(self, record: str, field: str) -> str:
+        """The value of a field of a thread's record."""
         address = self.op(THREAD.address(record, field))
         return self.op(f"load {THREAD.types[field]}, ptr {address}")
 

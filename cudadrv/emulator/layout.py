@@ -25,6 +25,7 @@ class Record:
 
     @property
     def llvm(self) -> str:
+        """Its definition as an LLVM type."""
         return f"%{self.name} = type {{ {', '.join(self.types.values())} }}"
 
     def address(self, base: str, field: str) -> str:

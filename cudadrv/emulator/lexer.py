@@ -9,6 +9,8 @@ from .errors import PtxError
 
 
 class Token(NamedTuple):
+    """A piece of the text, its kind and the line it stands in."""
+
     kind: str
     text: str
     line: int

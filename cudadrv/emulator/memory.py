@@ -83,6 +83,7 @@ class Memory:
         return address or 0
 
     def clear(self) -> None:
+        """Forget all allocations."""
         with self._lock:
             self._starts.clear()
             self._found.clear()

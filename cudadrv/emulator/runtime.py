@@ -86,15 +86,15 @@ def _one(spec: bytes, kind: str, length: bytes, take: Callable[[str, int], Any])
         value = take("d", 8)
         if kind in "aA":
             return float(value).hex().encode()
-        return (spec + kind.encode()) % value
+        return bytes((spec + kind.encode()) % value)
     if kind == "s":
         address = take("Q", 8)
-        return (spec + b"s") % (ctypes.string_at(address) if address else b"(null)")
+        return bytes((spec + b"s") % (ctypes.string_at(address) if address else b"(null)"))
     if kind == "p":
         return b"0x%x" % take("Q", 8)
     wide = length in (b"l", b"ll", b"j", b"z", b"t")
     code, size = ("q", 8) if wide else ("i", 4)
     value = take(code if kind in "di" else code.upper(), size)
     if kind == "c":
-        return (spec + b"c") % (value & 255)
-    return (spec + (b"d" if kind in "diu" else kind.encode())) % value
+        return bytes((spec + b"c") % (value & 255))
+    return bytes((spec + (b"d" if kind in "diu" else kind.encode())) % value)

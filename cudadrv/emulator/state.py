@@ -8,8 +8,6 @@ import threading
 import time
 from typing import Any, TypeVar
 
-from typing_extensions import Self
-
 from cudadrv import config
 
 from .memory import Memory
@@ -34,13 +32,13 @@ class Object:
         """Make the handle invalid."""
         _handles.pop(self.handle, None)
 
-    @classmethod
-    def of(cls, handle: int | None) -> Self:
-        """The object behind a handle."""
-        found = _handles.get(handle or 0)
-        if not isinstance(found, cls):
-            raise Status(cls.error)
-        return found
+
+def find(kind: type[T], handle: int | None) -> T:
+    """The object of a kind behind a handle."""
+    found = _handles.get(handle or 0)
+    if not isinstance(found, kind):
+        raise Status(kind.error)
+    return found
 
 
 class Stream(Object):
@@ -65,6 +63,7 @@ class Event(Object):
         context.owned.append(self)
 
     def record(self) -> None:
+        """Note the time."""
         self.recorded = time.perf_counter_ns()
 
 
@@ -84,6 +83,7 @@ class Context(Object):
         self.memory = Memory()
 
     def destroy(self) -> None:
+        """Make the context, and all that belongs to it, invalid."""
         for thing in self.owned:
             thing.forget()
         self.memory.clear()
@@ -104,6 +104,7 @@ class Device:
         self.capability = _capability(config.emulator_cc())
 
     def retain(self) -> Context:
+        """The primary context, made if there is none, with one user more."""
         with self.lock:
             if self.primary is None:
                 self.primary = Context(self.primary_flags)
@@ -111,6 +112,7 @@ class Device:
             return self.primary
 
     def release(self) -> None:
+        """One user less; the last one takes the context with it."""
         with self.lock:
             require(self.primary_users, "INVALID_CONTEXT")
             self.primary_users -= 1
@@ -118,6 +120,7 @@ class Device:
                 self.reset()
 
     def reset(self) -> None:
+        """Destroy the primary context."""
         with self.lock:
             if self.primary is not None:
                 self.primary.destroy()
@@ -125,6 +128,7 @@ class Device:
             self.primary_users = 0
 
     def free_memory(self) -> int:
+        """Bytes that are not allocated."""
         used = sum(c.memory.used for c in list(_handles.values()) if isinstance(c, Context))
         return max(self.total_memory - used, 0)
 
@@ -183,7 +187,7 @@ def stream(handle: int | None) -> Stream:
     """The stream behind a handle; 0, 1 and 2 are the default ones."""
     if handle in (None, 0, 1, 2):
         return current().default_stream
-    found = Stream.of(handle)
+    found = find(Stream, handle)
     if found.context.failure:
         raise Status.of(found.context.failure)
     return found

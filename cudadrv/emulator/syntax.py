@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
 
 
 @dataclass(frozen=True)
@@ -16,6 +15,8 @@ class Name:
 
 @dataclass(frozen=True)
 class Integer:
+    """An integer literal."""
+
     value: int
 
 
@@ -65,7 +66,7 @@ class Group:
     items: tuple[Operand, ...]
 
 
-Operand = Union[Name, Integer, Float, Negated, Address, Vector, Pair, Group]
+Operand = Name | Integer | Float | Negated | Address | Vector | Pair | Group
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,14 @@ class Instruction:
 
     @property
     def name(self) -> str:
+        """The instruction with its modifiers, as it is written."""
         return ".".join((self.opcode, *self.modifiers))
 
 
 @dataclass
 class Label:
+    """`name:`"""
+
     name: str
     line: int
 
@@ -151,6 +155,8 @@ class Function:
 
 @dataclass
 class Module:
+    """A module: its directives, variables and functions."""
+
     version: tuple[int, int] = (0, 0)
     target: tuple[str, ...] = ()
     address_size: int = 64

@@ -53,10 +53,11 @@ class Translator(Frame):
         self.module.functions.append("\n".join(lines))
 
     def kernel_params(self, params: list[Variable]) -> None:
+        """Make the parameters known, in the memory that the launch gives."""
         if not params:
             return
         block = self.launch("params")
-        for param, (offset, _) in zip(params, param_layout(params)):
+        for param, (offset, _) in zip(params, param_layout(params), strict=True):
             pointer = self.op(f"getelementptr i8, ptr {block}, i64 {offset}")
             self.scopes[param.name] = Place("kernel param", pointer)
 
@@ -76,7 +77,7 @@ class Translator(Frame):
 
     def bind_params(self, function: Function, pointers: list[str]) -> None:
         """Make parameters and results known under their names, in the memory *pointers*."""
-        for variable, pointer in zip([*function.returns, *function.params], pointers):
+        for variable, pointer in zip([*function.returns, *function.params], pointers, strict=True):
             if variable.space == "reg":
                 kind = TYPES[variable.type]
                 register = Register(self.alloca(kind.llvm), kind)
@@ -87,7 +88,8 @@ class Translator(Frame):
                 self.scopes[variable.name] = Place("param", pointer)
 
     def function_results(self, function: Function, pointers: list[str]) -> None:
-        for variable, pointer in zip(function.returns, pointers):
+        """Store results that are registers where the caller expects them."""
+        for variable, pointer in zip(function.returns, pointers, strict=False):
             found = self.scopes[variable.name]
             if isinstance(found, Register):
                 value = self.op(f"load {found.type.llvm}, ptr {found.slot}")
@@ -96,6 +98,7 @@ class Translator(Frame):
     # -- statements
 
     def statements(self, block: Block) -> None:
+        """Translate a block."""
         self.declare_block(block)
         for item in block.items:
             if isinstance(item, Instruction):
@@ -108,6 +111,7 @@ class Translator(Frame):
         self.leave_block()
 
     def instruction(self, raw: Instruction) -> None:
+        """Translate an instruction, with a branch around it if it is guarded."""
         op = Op(raw)
         if raw.guard is None:
             self.emit(op)
@@ -119,6 +123,7 @@ class Translator(Frame):
         self.label(no)
 
     def emit(self, op: Op) -> None:
+        """Translate an instruction; an error gets its line."""
         try:
             op.emit(self)
         except PtxError as error:
@@ -142,7 +147,7 @@ class Translator(Frame):
             self.call_provided(name, pointers)
         else:
             self.call_direct(function, pointers)
-        for operand, pointer in zip(results, pointers):
+        for operand, pointer in zip(results, pointers, strict=False):
             self.store_result(operand, pointer)
 
     def argument(self, operand: Operand) -> str:
@@ -156,11 +161,13 @@ class Translator(Frame):
         return slot
 
     def store_result(self, operand: Operand, pointer: str) -> None:
+        """Put a call's result into a register."""
         found = self.look_up(operand.text) if isinstance(operand, Name) else None
         if isinstance(found, Register):
             self.write(operand, found.type, self.op(f"load {found.type.llvm}, ptr {pointer}"))
 
     def call_direct(self, function: Function, pointers: list[str]) -> None:
+        """Call a function that is known by name."""
         if len(pointers) != len(function.returns) + len(function.params):
             raise PtxError(f"{function.name} takes {len(function.params)} arguments", self.line)
         if function.name in self.plan.suspends:
@@ -212,6 +219,7 @@ class Translator(Frame):
         self.label(done)
 
     def call_provided(self, name: str, pointers: list[str]) -> None:
+        """Call a function that the emulator provides."""
         if name in ("vprintf", "__assertfail"):
             arguments = [f"i64 {self.op(f'load i64, ptr {p}')}" for p in pointers[-2:]]
             if name == "vprintf":
@@ -243,6 +251,7 @@ class Translator(Frame):
     # -- waiting
 
     def set_state(self, state: int) -> None:
+        """Tell the scheduler what this thread waits for."""
         self.do(f"store i32 {state}, ptr {self.worker('state')}")
 
     def suspend(self, state: int, **fields: str) -> str:
@@ -264,4 +273,5 @@ class Translator(Frame):
 
 
 def symbol(name: str) -> str:
+    """The name of a translated function."""
     return f'@"f.{name}"'

@@ -22,14 +22,17 @@ class Type:
 
     @property
     def bytes(self) -> int:
+        """The size in memory."""
         return max(self.bits // 8, 1)
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating point type."""
         return self.kind == "f"
 
     @property
     def signed(self) -> bool:
+        """Whether it is a signed integer type."""
         return self.kind == "s"
 
     @property

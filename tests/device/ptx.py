@@ -123,7 +123,7 @@ def _elementwise(code: str, result: str, kinds: tuple[str, ...]) -> int:
     start()
     names = "abce"[: len(kinds)]
     lines = [".reg .u32 i, t; .reg .u64 at, base; .reg .pred p, q;"]
-    sizes = {"d": result, **dict(zip(names, kinds))}
+    sizes = {"d": result, **dict(zip(names, kinds, strict=True))}
     for name, kind in sizes.items():
         lines.append(f".reg .{_register(_move(kind))} {name};")
     lines.append("mov.u32 i, %ctaid.x; mov.u32 t, %ntid.x; mul.lo.u32 i, i, t;")
@@ -154,7 +154,7 @@ def elementwise(code: str, result: str, kinds: Sequence[str], *arrays: Array) ->
     count = len(arrays[0])
     padded = -(-count // 64) * 64
     inputs = []
-    for array, kind in zip(arrays, kinds):
+    for array, kind in zip(arrays, kinds, strict=True):
         whole = np.zeros(padded, dtype(kind))
         whole[:count] = array
         inputs.append(Buffer(whole))

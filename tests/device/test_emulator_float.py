@@ -93,7 +93,7 @@ def round_fraction(value: Fraction, kind: str, mode: str) -> float:
         "rn": round(scaled),
     }[mode]
     result = float(whole * unit)
-    return math.copysign(0.0, float(value)) if not result else result
+    return result if result else math.copysign(0.0, float(value))
 
 
 EXACT: dict[str, Callable[..., Fraction]] = {
@@ -116,7 +116,7 @@ def test_rounding_modes(name: str, kind: str, mode: str) -> None:
     arrays[1][:50] *= FLOATS[kind](1e-4)
     names = ", ".join("abc"[:count])
     got = elementwise(f"{name}.{mode}.{kind} d, {names};", kind, [kind] * count, *arrays)
-    exact = [EXACT[name](*map(Fraction, map(float, row))) for row in zip(*arrays)]
+    exact = [EXACT[name](*map(Fraction, map(float, row))) for row in zip(*arrays, strict=False)]
     wanted = np.array([round_fraction(value, kind, mode) for value in exact], FLOATS[kind])
     assert_same(got, wanted, *arrays)
 
@@ -129,7 +129,8 @@ def test_fma_rounds_once(kind: str) -> None:
     c = -(a * b)
     got = elementwise(f"fma.rn.{kind} d, a, b, c;", kind, [kind] * 3, a, b, c)
     exact = [
-        Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)) for x, y, z in zip(a, b, c)
+        Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        for x, y, z in zip(a, b, c, strict=False)
     ]
     assert_same(
         got, np.array([round_fraction(e, kind, "rn") for e in exact], FLOATS[kind]), a, b, c
@@ -335,7 +336,7 @@ def test_half_fma() -> None:
     rng = np.random.default_rng(17)
     a, b, c = ((rng.standard_normal(2000) * 4).astype("f2") for _ in range(3))
     got = elementwise("fma.rn.f16 d, a, b, c;", "f16", ["f16"] * 3, a, b, c).view("f2")
-    exact = [float(x) * float(y) + float(z) for x, y, z in zip(a, b, c)]
+    exact = [float(x) * float(y) + float(z) for x, y, z in zip(a, b, c, strict=False)]
     assert_same(got, np.array(exact).astype("f2"), a, b, c)
 
 

@@ -50,7 +50,7 @@ def compare(code: str, result: str, kinds: list[str], model: Model) -> None:
         picked = np.random.default_rng(1).choice(len(arrays[0]), 4000, replace=False)
         arrays = [array[picked] for array in arrays]
     got = elementwise(code, result, kinds, *arrays)
-    for index, values in enumerate(zip(*(array.tolist() for array in arrays))):
+    for index, values in enumerate(zip(*(array.tolist() for array in arrays), strict=False)):
         wanted = wrap(model(*values), result)
         assert wrap(int(got[index]), result) == wanted, (code, values)
 
@@ -392,4 +392,4 @@ def test_random_values(data: st.DataObject) -> None:
     a, b = data.draw(values), data.draw(values)
     arrays = [np.array(side, dtype(kind)) for side in (a, b)]
     got = elementwise(f"{name}.{kind} d, a, b;", kind, [kind, kind], *arrays)
-    assert got.tolist() == [wrap(SIMPLE[name](x, y), kind) for x, y in zip(a, b)]
+    assert got.tolist() == [wrap(SIMPLE[name](x, y), kind) for x, y in zip(a, b, strict=False)]

@@ -159,7 +159,8 @@ def test_compare_and_swap() -> None:
 
 def test_wrapping_counters() -> None:
     """inc wraps to 0 after its limit, dec to its limit after 0; exch returns the old value."""
-    body = f"""{INDEX} .reg .u32 v; atom.global.inc.u32 v, [base], 9; atom.global.dec.u32 v, [base+4], 9;
+    body = f"""{INDEX} .reg .u32 v;
+    atom.global.inc.u32 v, [base], 9; atom.global.dec.u32 v, [base+4], 9;
     atom.global.exch.b32 v, [base+8], 77; st.global.u32 [base+12], v;"""
     (got,) = run(module_text(body), 1, 25, np.array([0, 0, 5, 0], "u4"))
     assert got.tolist()[:3] == [25 % 10, (0 - 25) % 10, 77]
@@ -167,7 +168,8 @@ def test_wrapping_counters() -> None:
 
 def test_shared_atomics() -> None:
     """A histogram in shared memory, per block."""
-    body = f"""{INDEX} .shared .align 4 .b8 h[32]; .reg .u32 v, o; setp.lt.u32 p, t, 8; mov.u32 o, h;
+    body = f"""{INDEX} .shared .align 4 .b8 h[32]; .reg .u32 v, o;
+    setp.lt.u32 p, t, 8; mov.u32 o, h;
     shl.b32 v, t, 2; add.u32 v, v, o; @p st.shared.u32 [v], 0; bar.sync 0;
     mul.lo.u32 v, t, t; and.b32 v, v, 7; shl.b32 v, v, 2; add.u32 v, v, o;
     red.shared.add.u32 [v], 1; bar.sync 0; @!p bra END;
@@ -212,7 +214,8 @@ def called(code: str) -> Array:
 
 def test_calls() -> None:
     """Direct calls, recursion, and calls through a table of functions."""
-    code = "{{ .param .b32 x; .param .b32 r; st.param.b32 [x], a; call (r), {}; ld.param.b32 d, [r]; }}"
+    code = """{{ .param .b32 x; .param .b32 r; st.param.b32 [x], a;
+    call (r), {}; ld.param.b32 d, [r]; }}"""
     assert called(code.format("twice, (x)")).tolist() == [2 * i for i in range(10)]
     factorials = np.cumprod([1, *range(1, 10)])
     assert called(code.format("factorial, (x)")).tolist() == factorials.tolist()

@@ -61,9 +61,7 @@ RNG = np.random.default_rng(2)
 def test_saxpy(code: int) -> None:
     """Threads beyond the end do nothing; a * x + y is fused."""
     x, y = (RNG.standard_normal(1000).astype("f4") for _ in range(2))
-    _, got = run(
-        code, "saxpy", (8, 1), (128, 1), integer(990), ctypes.c_float(1.7), x, y
-    )
+    _, got = run(code, "saxpy", (8, 1), (128, 1), integer(990), ctypes.c_float(1.7), x, y)
     exact = np.float32(1.7).astype("f8") * x + y
     wanted = np.where(np.arange(1000) < 990, exact.astype("f4"), y)
     assert np.array_equal(got, wanted)

@@ -111,7 +111,8 @@ def test_variables() -> None:
         HEAD
         + """.visible .global .align 16 .b8 text[4] = {1, 2, 0xFF, -1};
         .extern .shared .align 8 .b8 dynamic[];
-        .const .v4 .f32 v; .global .u32 a, b = 7; .global .f32 grid[2][3] = {{1.0, 2.0}, {0f3F800000}};
+        .const .v4 .f32 v; .global .u32 a, b = 7;
+        .global .f32 grid[2][3] = {{1.0, 2.0}, {0f3F800000}};
         .global .attribute(.managed) .s32 m;
         .global .u64 pointers[] = {text, generic(text)+4, 0xFF00(text)};"""
     )
@@ -137,7 +138,8 @@ def test_functions() -> None:
         + """.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
         .func (.param .align 8 .b8 out[16]) f (.param .b32 x) .noreturn;
         .func (.param .align 8 .b8 out[16]) f (.param .b32 x) { ret; }
-        .visible .entry k(.param .u64 .ptr .global .align 4 p, .param .u8 c, .param .align 8 .b8 s[12])
+        .visible .entry k(.param .u64 .ptr .global .align 4 p, .param .u8 c,
+        .param .align 8 .b8 s[12])
         .maxntid 128, 2, 1 .minnctapersm 2 .pragma "nounroll"; { ret; }"""
     )
     assert module.functions["f"].body is not None

@@ -107,7 +107,8 @@ def cuGetErrorName(code: int) -> str:
 def cuGetErrorString(code: int) -> str:
     if code == 0:
         return "no error"
-    return cuGetErrorName(code).replace("CUDA_ERROR_", "").replace("_", " ").lower()
+    name: str = cuGetErrorName(code)
+    return name.replace("CUDA_ERROR_", "").replace("_", " ").lower()
 
 
 @exported()

@@ -32,7 +32,7 @@ def _launch(
 ) -> None:
     context = current()
     for sizes, limits in ((grid, MAX_GRID), (block, MAX_BLOCK)):
-        require(all(0 < size <= limit for size, limit in zip(sizes, limits)))
+        require(all(0 < size <= limit for size, limit in zip(sizes, limits, strict=True)))
     threads = block[0] * block[1] * block[2]
     require(threads <= MAX_THREADS)
     require(threads <= kernel.max_threads)
@@ -52,7 +52,7 @@ def _params(kernel: Kernel, pointers: int | None, extra: int | None) -> Any:
     if pointers:
         start = ctypes.addressof(memory)
         table = (ctypes.c_void_p * len(kernel.params)).from_address(pointers)
-        for (offset, size), source in zip(kernel.params, table):
+        for (offset, size), source in zip(kernel.params, table, strict=True):
             require(source)
             ctypes.memmove(start + offset, source, size)
     elif extra:

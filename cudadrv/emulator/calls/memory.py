@@ -9,7 +9,7 @@ from cudadrv.raw import table, types
 
 from ..boundary import exported
 from ..memory import DEVICE, HOST, MANAGED, REGISTERED
-from ..state import Context, Object, Stream, current, device
+from ..state import Context, Object, Stream, current, device, find
 from ..status import Status, require
 
 PITCH = 512
@@ -348,10 +348,10 @@ def cuDeviceGetDefaultMemPool(dev: int) -> Pool:
 
 @exported()
 def cuMemPoolTrimTo(pool: int, keep: int) -> None:
-    Pool.of(pool)
+    find(Pool, pool)
 
 
 @exported()
 def cuMemAllocFromPoolAsync(size: int, pool: int, stream: Stream) -> int:
-    Pool.of(pool)
+    find(Pool, pool)
     return _allocate(size, DEVICE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from ..boundary import CONVERTERS, exported
 from ..errors import PtxError
 from ..memory import MODULE
 from ..program import Kernel, Program
-from ..state import current, device
+from ..state import current, device, find
 from ..status import Status, require
 from .device import SHARED_BYTES, SHARED_BYTES_OPTIN
 
 for _kind in ("CUmodule", "CUlibrary"):
-    CONVERTERS[_kind] = Program.of
+    CONVERTERS[_kind] = partial(find, Program)
 for _kind in ("CUfunction", "CUkernel"):
-    CONVERTERS[_kind] = Kernel.of
+    CONVERTERS[_kind] = partial(find, Kernel)
 
 _OPTIONS = table.ENUMS[types.resolve("CUjit_option")]
 _ATTRIBUTES = {

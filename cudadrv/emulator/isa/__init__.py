@@ -5,6 +5,6 @@ from .special import REGISTERS, special_register
 from .table import TABLE, Op, find
 
 __all__ = [
-    "REGISTERS", "TABLE", "Op", "arith", "atomics", "bits", "compare", "control", "convert", "find", "floats",
-    "memory", "special_register", "warp",
+    "REGISTERS", "TABLE", "Op", "arith", "atomics", "bits", "compare", "control", "convert",
+    "find", "floats", "memory", "special_register", "warp",
 ]  # fmt: skip

@@ -186,6 +186,7 @@ def min_max(frame: Frame, op: Op, x: str, y: str) -> str:
 
 
 def minmax(frame: Frame, name: str, op: Op, x: str, y: str) -> str:
+    """The intrinsic smin, smax, umin or umax."""
     kind = op.type.llvm
     return frame.call(f"llvm.{name}.{op.type.suffix}", kind, f"{kind} {x}", f"{kind} {y}")
 

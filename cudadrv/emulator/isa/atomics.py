@@ -20,8 +20,7 @@ _LLVM_NAMES = {"exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
 
 
 def _order(op: Op) -> str:
-    order = op.one_of("acquire release acq_rel", "monotonic")
-    return order
+    return op.one_of("acquire release acq_rel", "monotonic")
 
 
 @instruction("atom", "x = x x x? x?", TYPES, f"{NAMES} cas {FLAGS}")
@@ -41,6 +40,7 @@ def red(frame: Frame, op: Op, address: Operand, a: Operand, policy: Operand | No
 
 
 def compare_and_swap(frame: Frame, op: Op, pointer: str, expected: str, new: str) -> str:
+    """`atom.cas`: the value that was there."""
     kind, order = op.type.integer, _order(op)
     failure = {"acq_rel": "acquire", "release": "monotonic"}.get(order, order)
     expected, new = (frame.cast("bitcast", op.type.llvm, v, kind) for v in (expected, new))
@@ -50,12 +50,12 @@ def compare_and_swap(frame: Frame, op: Op, pointer: str, expected: str, new: str
 
 
 def read_modify_write(frame: Frame, op: Op, pointer: str, value: str) -> str:
+    """Any other atomic operation: the value that was there."""
     name = op.one_of(NAMES)
     kind: Type = op.type
     how = _LLVM_NAMES.get(name, name)
     if kind.is_float:
-        how = {"add": "fadd", "min": "fminimumnum", "max": "fmaximumnum"}.get(name, how)
-        how = {"fminimumnum": "fmin", "fmaximumnum": "fmax"}.get(how, how)
+        how = {"add": "fadd", "min": "fmin", "max": "fmax"}.get(name, how)
     elif name in ("min", "max"):
         how = name if kind.signed else f"u{name}"
     return frame.op(f"atomicrmw {how} ptr {pointer}, {kind.llvm} {value} {_order(op)}")

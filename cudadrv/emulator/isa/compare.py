@@ -102,7 +102,8 @@ def slct(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand, c: Operand
 
 
 _CLASSES = {
-    "finite": 504, "infinite": 516, "number": 1020, "notanumber": 3, "normal": 264, "subnormal": 144,
+    "finite": 504, "infinite": 516, "number": 1020, "notanumber": 3, "normal": 264,
+    "subnormal": 144,
 }  # fmt: skip
 
 

@@ -45,6 +45,7 @@ def _packed(frame: Frame, op: Op, target: Type, high: str, low: str) -> str:
 
 
 def convert(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    """A value of type *source* as one of type *target*."""
     if source.is_float and op.has("ftz"):
         value = flush(frame, source, value)
     if source.is_float and target.is_float:
@@ -84,6 +85,7 @@ def to_float(frame: Frame, op: Op, source: Type, target: Type, value: str) -> st
 
 
 def narrow(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    """A floating point value in a smaller type, rounded."""
     mode = op.one_of("rz rm rp")
     if target.bits == 32:
         if mode:
@@ -115,6 +117,7 @@ def float_to_integer(frame: Frame, op: Op, source: Type, target: Type, value: st
 
 
 def integer_to_float(frame: Frame, op: Op, source: Type, target: Type, value: str) -> str:
+    """An integer in a floating point type, rounded."""
     how = "sitofp" if source.signed else "uitofp"
     mode = op.one_of("rz rm rp")
     if target.bits == 16:

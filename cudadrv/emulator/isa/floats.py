@@ -59,6 +59,7 @@ def splat(type: Type, value: int) -> str:
 
 
 def prepare(frame: Frame, op: Op, *values: str) -> list[str]:
+    """The operands, flushed if the instruction says .ftz."""
     return [flush(frame, op.type, v) for v in values] if op.has("ftz") else list(values)
 
 

@@ -49,7 +49,14 @@ TABLE: dict[str, list[Row]] = {}
 
 
 def instruction(
-    names: str, signature: str, types: str = "", flags: str = "", **kind: bool
+    names: str,
+    signature: str,
+    types: str = "",
+    flags: str = "",
+    *,
+    barrier: bool = False,
+    warp: bool = False,
+    exits: bool = False,
 ) -> Callable[[F], F]:
     """Add the rows *names* to the table: `@instruction("shl", "t = t u32", "b16 b32 b64")`.
 
@@ -60,8 +67,17 @@ def instruction(
 
     def add(emit: F) -> F:
         for name in names.split():
-            wanted = (frozenset(types.split()), frozenset(flags.split()))
-            row = Row(name, dest.strip(), tuple(sources.split()), *wanted, emit, **kind)
+            row = Row(
+                name,
+                dest.strip(),
+                tuple(sources.split()),
+                frozenset(types.split()),
+                frozenset(flags.split()),
+                emit,
+                barrier,
+                warp,
+                exits,
+            )
             TABLE.setdefault(name, []).append(row)
         return emit
 
@@ -74,13 +90,13 @@ def find(raw: Instruction) -> tuple[Row, tuple[str, ...]]:
     Raises:
         PtxError: there is none.
     """
-    parts = (raw.opcode, *raw.modifiers)
+    parts = [raw.opcode, *raw.modifiers]
     for length in range(len(parts), 0, -1):
-        rows = TABLE.get(".".join(parts[:length]), ())
+        rows = TABLE.get(".".join(parts[:length]), [])
         rest = parts[length:]
         for row in rows:
             if row is rows[-1] or all(m in row.types for m in rest if m in TYPES):
-                return row, rest
+                return row, tuple(rest)
     raise unsupported(f"instruction {raw.name!r} is unknown", raw.line)
 
 
@@ -109,9 +125,11 @@ class Op:
 
     @property
     def type(self) -> Type:
+        """The last of its types, which the operation works in."""
         return self.types[-1]
 
     def has(self, flag: str) -> bool:
+        """Whether it has the modifier *flag*."""
         return flag in self.flags
 
     def one_of(self, names: str, default: str = "") -> str:
@@ -146,7 +164,7 @@ class Op:
         row, operands = self.row, list(self.raw.operands)
         dest: Operand | None = operands.pop(0) if row.dest else None
         values = []
-        for code, operand in zip(row.sources, operands):
+        for code, operand in zip(row.sources, operands, strict=False):
             code = code.rstrip("?")
             values.append(operand if code == "x" else frame.read(operand, self.resolve(code)))
         if row.dest == "x":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 U32 = TYPES["u32"]
 PRED = TYPES["pred"]
+ALL_LANES = Integer(-1)
 
 
 # -- barriers
@@ -97,7 +98,7 @@ def elect(frame: Translator, op: Op, dest: Operand, mask: str) -> None:
 
 @instruction("vote.sync vote", "x = x x?", "b32 pred", "all any uni ballot", warp=True)
 def vote(
-    frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operand = Integer(-1)
+    frame: Translator, op: Op, dest: Operand, source: Operand, mask: Operand = ALL_LANES
 ) -> None:
     truth = frame.op(f"zext i1 {frame.read(source, PRED)} to i64")
     record = exchange(frame, frame.read(mask, U32), truth)

@@ -1,0 +1,227 @@
+"""The emulator loads PTX and launches kernels as a driver does, and reports what is wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cudadrv import raw
+from tests.unit.emulated import (
+    KERNELS,
+    SUCCESS,
+    allocate,
+    call,
+    get,
+    kernel,
+    launch,
+    read,
+    start,
+    stop,
+)
+
+
+@pytest.fixture(autouse=True)
+def context() -> Iterator[int]:
+    """The primary context, current; reset afterwards."""
+    yield start()
+    stop()
+
+
+@pytest.fixture
+def module() -> int:
+    """The handle of KERNELS."""
+    return int(get("cuModuleLoadData", ctypes.c_void_p, KERNELS.encode()))
+
+
+# -- loading
+
+
+def load(image: bytes, size: int = 4096) -> tuple[int, str, int]:
+    """(CUresult, error log, the log's size as reported) of loading *image*."""
+    log, module = ctypes.create_string_buffer(size), ctypes.c_void_p()
+    names = (ctypes.c_int * 2)(raw.CU_JIT_ERROR_LOG_BUFFER, raw.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+    values = (ctypes.c_void_p * 2)(ctypes.addressof(log), size)
+    code = call("cuModuleLoadDataEx", ctypes.byref(module), image, 2, names, values)
+    return code, log.value.decode(), values[1] or 0
+
+
+def test_log_of_a_bad_module() -> None:
+    """CUDA_ERROR_INVALID_PTX, and a log with line number and text, cut to the buffer."""
+    bad = KERNELS.replace("trap;", "wgmma.commit_group;")
+    code, log, size = load(bad.encode())
+    assert code == raw.CUDA_ERROR_INVALID_PTX
+    assert "line 13" in log and "wgmma.commit_group" in log and size == len(log) + 1
+    code, short, size = load(bad.encode(), 10)
+    assert (code, len(short), size) == (raw.CUDA_ERROR_INVALID_PTX, 9, 10)
+
+
+@pytest.mark.parametrize("image", [b"\x7fELF\2\1\1", b"\x50\xed\x55\xba\1\0"])
+def test_machine_code_is_refused(image: bytes) -> None:
+    """A cubin or fatbin is not for this device."""
+    code, log, _ = load(image)
+    assert code == raw.CUDA_ERROR_NO_BINARY_FOR_GPU
+    assert "PTX" in log
+
+
+def test_good_module_leaves_an_empty_log() -> None:
+    assert load(KERNELS.encode()) == (SUCCESS, "", 1)
+
+
+def test_kernels_of_a_library(module: int) -> None:
+    """Count, enumeration, names, and a missing one."""
+    count = get("cuModuleGetFunctionCount", ctypes.c_uint, module)
+    functions = (ctypes.c_void_p * count)()
+    assert call("cuModuleEnumerateFunctions", functions, count, module) == SUCCESS
+    names = [ctypes.string_at(get("cuFuncGetName", ctypes.c_void_p, f)) for f in functions]
+    assert names == [b"fill", b"stop", b"stuck", b"size", b"grid"]
+    out = ctypes.c_void_p()
+    missing = call("cuModuleGetFunction", ctypes.byref(out), module, b"none")
+    assert missing == raw.CUDA_ERROR_NOT_FOUND
+
+
+def test_parameters_of_a_kernel(module: int) -> None:
+    """Offsets and sizes, and the end of the list."""
+    offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+    found, index = [], 0
+    out = ctypes.byref(offset), ctypes.byref(size)
+    while call("cuFuncGetParamInfo", kernel(module, "fill"), index, *out) == SUCCESS:
+        found.append((offset.value, size.value))
+        index += 1
+    assert found == [(0, 8), (8, 4), (12, 4)]
+
+
+def test_function_attributes(module: int) -> None:
+    """Sizes that the PTX states."""
+    fill, size = kernel(module, "fill"), kernel(module, "size")
+    limit = raw.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+    assert get("cuFuncGetAttribute", ctypes.c_int, limit, fill) == 256
+    shared = raw.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+    assert get("cuFuncGetAttribute", ctypes.c_int, shared, size) == 112
+    version = raw.CU_FUNC_ATTRIBUTE_PTX_VERSION
+    assert get("cuFuncGetAttribute", ctypes.c_int, version, size) == 80
+
+
+def test_globals(module: int) -> None:
+    """A variable's address and size; it can be read and written."""
+    address, size = ctypes.c_uint64(), ctypes.c_size_t()
+    out = ctypes.byref(address), ctypes.byref(size)
+    assert call("cuModuleGetGlobal", *out, module, b"total") == SUCCESS
+    assert size.value == 12
+    assert read(address.value, 3) == [5, 6, 7]
+    assert call("cuMemsetD32", address.value, 9, 3) == SUCCESS
+    assert read(address.value, 3) == [9, 9, 9]
+    assert call("cuModuleGetGlobal", *out, module, b"fill") == raw.CUDA_ERROR_NOT_FOUND
+    assert call("cuLibraryGetManaged", *out, module, b"total") == raw.CUDA_ERROR_NOT_FOUND
+    assert call("cuLibraryGetManaged", *out, module, b"shared_with_host") == SUCCESS
+
+
+# -- launching
+
+
+def test_launch(module: int) -> None:
+    """Every thread of every block runs, and no more."""
+    out = allocate(4 * 1000)
+    assert call("cuMemsetD32", out, 1, 1000) == SUCCESS
+    arguments = ctypes.c_uint64(out), ctypes.c_uint32(77), ctypes.c_uint32(990)
+    assert launch(kernel(module, "fill"), *arguments, grid=10, block=100) == SUCCESS
+    assert read(out, 1000) == [77] * 990 + [1] * 10
+
+
+def test_packed_parameters(module: int) -> None:
+    """The `extra` list is another way to pass them."""
+    out = allocate(40)
+    packed = ctypes.create_string_buffer(
+        out.to_bytes(8, "little") + (3).to_bytes(4, "little") + (10).to_bytes(4, "little"), 16
+    )
+    size = ctypes.c_size_t(16)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), None)
+    arguments = (1, 1, 1, 16, 1, 1, 0, None, None, extra)
+    assert call("cuLaunchKernel", kernel(module, "fill"), *arguments) == SUCCESS
+    assert read(out, 10) == [3] * 10
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared"),
+    [(0, 1, 0), (1, 0, 0), (1, 1025, 0), (2**31, 1, 0), (1, 257, 0), (1, 1, 60000)],
+)
+def test_sizes_out_of_range(module: int, grid: int, block: int, shared: int) -> None:
+    """Empty or too large grids, blocks and shared memory are refused."""
+    arguments = ctypes.c_uint64(0), ctypes.c_uint32(0), ctypes.c_uint32(0)
+    code = launch(kernel(module, "fill"), *arguments, grid=grid, block=block, shared=shared)
+    assert code == raw.CUDA_ERROR_INVALID_VALUE
+
+
+def test_dynamic_shared_memory(module: int) -> None:
+    """It starts behind the static, aligned; more than 48 KiB must be asked for."""
+    out = allocate(8)
+    function = kernel(module, "size")
+    assert launch(function, ctypes.c_uint64(out), shared=500) == SUCCESS
+    assert read(out, 2) == [112, 500]
+    attribute = raw.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    assert launch(function, ctypes.c_uint64(out), shared=100_000) == raw.CUDA_ERROR_INVALID_VALUE
+    assert call("cuFuncSetAttribute", function, attribute, 100_000) == SUCCESS
+    assert launch(function, ctypes.c_uint64(out), shared=100_000) == SUCCESS
+    assert call("cuFuncSetAttribute", function, attribute, 10**6) == raw.CUDA_ERROR_INVALID_VALUE
+
+
+def test_trap_fails_all_later_calls(module: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """The launch itself succeeds, then the context is lost, until it is reset."""
+    memory = allocate(4)
+    assert launch(kernel(module, "stop"), grid=3, block=7) == SUCCESS
+    assert "kernel stop, block" in capfd.readouterr().err
+    assert call("cuCtxSynchronize") == raw.CUDA_ERROR_LAUNCH_FAILED
+    assert call("cuMemsetD8", memory, 0, 4) == raw.CUDA_ERROR_LAUNCH_FAILED
+    assert launch(kernel(module, "stop")) == raw.CUDA_ERROR_LAUNCH_FAILED
+
+
+def test_deadlock_is_an_error(module: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Threads that wait for others that never come do not hang the process."""
+    assert launch(kernel(module, "stuck"), block=64) == SUCCESS
+    assert call("cuCtxSynchronize") == raw.CUDA_ERROR_LAUNCH_TIMEOUT
+    assert "kernel stuck, block (0, 0, 0): " in capfd.readouterr().err
+
+
+def test_cooperative_grid(module: int) -> None:
+    """All blocks run at the same time, so they can wait for one another; too many are refused."""
+    out = allocate(8)
+    assert call("cuMemsetD32", out, 0, 2) == SUCCESS
+    function, name = kernel(module, "grid"), "cuLaunchCooperativeKernel"
+    assert launch(function, ctypes.c_uint64(out), grid=8, name=name) == SUCCESS
+    assert read(out, 2) == [8, 8]
+    code = launch(function, ctypes.c_uint64(out), grid=100_000, name=name)
+    assert code == raw.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+
+
+def test_launches_from_many_threads(module: int, context: int) -> None:
+    """Threads of the host may launch at the same time."""
+    function, results = kernel(module, "fill"), []
+
+    def work(number: int) -> None:
+        assert call("cuCtxSetCurrent", context) == SUCCESS
+        out = allocate(4 * 5000)
+        for _ in range(5):
+            arguments = ctypes.c_uint64(out), ctypes.c_uint32(number), ctypes.c_uint32(5000)
+            assert launch(function, *arguments, grid=40, block=128) == SUCCESS
+        results.append(set(read(out, 5000)) == {number})
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 6
+
+
+def test_occupancy(module: int) -> None:
+    """Blocks per multiprocessor follow from threads and shared memory."""
+    fill = kernel(module, "fill")
+    name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+    assert get(name, ctypes.c_int, fill, 256, 0) == 8
+    assert get(name, ctypes.c_int, fill, 64, 100_000) == 2
+    grid, block = ctypes.c_int(), ctypes.c_int()
+    out = ctypes.byref(grid), ctypes.byref(block)
+    assert call("cuOccupancyMaxPotentialBlockSize", *out, fill, None, 0, 0) == SUCCESS
+    assert block.value == 256 and grid.value % 8 == 0
