@@ -55,7 +55,8 @@ def constants() -> dict[str, float]:
     found["SINGLE_LOG2_E1"] = singles(1 / mp.ln(2), 2)[1]
     found["SINGLE_LOG10_E1"] = singles(1 / mp.ln(10), 2)[1]
     found |= {f"SINGLE_THIRD{k}": part for k, part in enumerate(singles(mp.mpf(1) / 3, 2))}
-    found |= {"LOG2_10": float(mp.log(10, 2)), "TWO_OVER_PI_NEAREST": float(2 / mp.pi)}
+    found |= {"LOG2_10": float(mp.log(10, 2)), "LOG10_2": float(mp.log10(2))}
+    found |= {"TWO_OVER_PI_NEAREST": float(2 / mp.pi)}
     found |= {"CUBE_ROOT_2": float(mp.cbrt(2)), "CUBE_ROOT_4": float(mp.cbrt(4))}
     return found
 

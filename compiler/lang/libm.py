@@ -10,8 +10,9 @@ from typing import Any
 
 from numpy import float32, float64
 
+from . import libm_fast, libm_single, libm_single_trig
 from . import libm_rows as libm_rows
-from . import libm_single, libm_single_trig
+from .libm_bits import fastmath
 from .libm_core import copysign
 from .libm_exp import (
     acosh,
@@ -60,14 +61,41 @@ def _single_of_two(double: Function) -> Function:
     return function
 
 
+def _unless_fast(fast: Function, precise: Function) -> Function:
+    """The float32 function that a module with fastmath has another of."""
+
+    def function(x: Any) -> Any:
+        if fastmath():
+            return fast(x)
+        return precise(x)
+
+    return function
+
+
+def _unless_fast_of_two(fast: Function, precise: Function) -> Function:
+    """The same for two arguments."""
+
+    def function(x: Any, y: Any) -> Any:
+        if fastmath():
+            return fast(x, y)
+        return precise(x, y)
+
+    return function
+
+
 def _table() -> dict[str, Function]:
     table: dict[str, Function] = {}
-    for functions, single in ((UNARY, _single), (BINARY, _single_of_two)):
+    for functions, single, either in (
+        (UNARY, _single, _unless_fast),
+        (BINARY, _single_of_two, _unless_fast_of_two),
+    ):
         for double in functions:
             name = double.__name__
             own = getattr(libm_single, name, None) or getattr(libm_single_trig, name, None)
+            fast = getattr(libm_fast, name, None)
+            own = own or single(double)
             table[f"__nv_{name.rstrip('_')}"] = double
-            table[f"__nv_{name.rstrip('_')}f"] = own or single(double)
+            table[f"__nv_{name.rstrip('_')}f"] = either(fast, own) if fast else own
     return table
 
 

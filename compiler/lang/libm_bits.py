@@ -65,3 +65,28 @@ def float_as_int(x: Any) -> Any:
 def int_as_float(bits: Any) -> Any:
     """The float32 that has these bits."""
     return np.float32(struct.unpack("<f", struct.pack("<i", bits))[0])
+
+
+def fastmath() -> Any:
+    """Whether the kernel may approximate; to Python it may not."""
+    return False
+
+
+def ex2(x: Any) -> Any:
+    """2**x in float32, as the hardware approximates it."""
+    return np.exp2(np.float32(x))
+
+
+def lg2(x: Any) -> Any:
+    """The logarithm to base 2 in float32, as the hardware approximates it."""
+    return np.log2(np.float32(x))
+
+
+def hardware_sin(x: Any) -> Any:
+    """The sine in float32, as the hardware approximates it."""
+    return np.sin(np.float32(x))
+
+
+def hardware_cos(x: Any) -> Any:
+    """The cosine in float32, as the hardware approximates it."""
+    return np.cos(np.float32(x))

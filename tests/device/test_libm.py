@@ -81,3 +81,22 @@ def test_contraction_does_no_harm(name):
     np.testing.assert_array_equal(np.isinf(result), np.isinf(expected))
     known = np.isfinite(expected)
     np.testing.assert_array_max_ulp(result[known], expected[known], 3)
+
+
+FAST = {
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fastmath_takes_the_hardwares_approximations(name):
+    """With fastmath a float32 function is a few instructions, and close."""
+    kernel = cuda.jit(kernel_of(FUNCTIONS[f"__nv_{name}f"], pair=False), fastmath=True)
+    x = np.linspace(0.1, 1.4, COUNT).astype(np.float32)
+    out = np.zeros_like(x)
+    kernel[1, COUNT](x, x, out)
+    np.testing.assert_allclose(out, FAST[name](x), rtol=2e-5, atol=2e-6)
+    (ptx,) = kernel.inspect_ptx().values()
+    assert "approx" in ptx
+    assert ptx.count("fma.rn") < 4
