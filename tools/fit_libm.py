@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mpmath as mp  # type: ignore[import-untyped]
+import mpmath as mp
 
 OUTPUT = Path(__file__).parents[1] / "compiler" / "lang" / "libm_poly.py"
 mp.mp.prec = 300
