@@ -17,6 +17,7 @@ from compiler.lang import libm_single, libm_single_trig
 from compiler.lang.libm import BINARY, FUNCTIONS
 from compiler.lang.libm_bits import double_as_longlong, fma, longlong_as_double, mul
 from tools import fit_libm
+
 INF, NAN = math.inf, math.nan
 EVERYWHERE = (-308.0, 308.0)
 TWO_ARGUMENTS = {function.__name__.rstrip("_") for function in BINARY}
@@ -303,4 +304,5 @@ def test_bits_of_a_double():
 
 @pytest.mark.slow
 def test_polynomials_are_what_the_tool_makes():
-    """Generating libm_poly.py again changes nothing."""    assert fit_libm.generate() == fit_libm.OUTPUT.read_text()
+    """Generating libm_poly.py again changes nothing."""
+    assert fit_libm.generate() == fit_libm.OUTPUT.read_text()
