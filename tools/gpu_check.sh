@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 logs=${1:-$(mktemp -d)}
 mkdir -p "$logs"
-export PYTHONPATH=. CUDADRV_DRIVER=auto
+export PYTHONPATH=.${PYTHONPATH:+:$PYTHONPATH} CUDADRV_DRIVER=auto
 summary=()
 failed=0
 
