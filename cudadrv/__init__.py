@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
-    from cudadrv import config, driver, errors, library, nvvm, raw
+    from cudadrv import config, driver, errors, library, nvvm, raw  # noqa: F401
     from cudadrv.array import (
         DeviceArray,
         as_device_array,

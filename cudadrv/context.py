@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import driver, raw
+from cudadrv import driver, library, raw
 from cudadrv.device import Context, Device, generation
 from cudadrv.errors import STICKY, ClosedError, CudaError
 
@@ -52,15 +52,15 @@ class CudaWarning(RuntimeWarning):
     """The driver refused to release something that was garbage-collected."""
 
 
-def release(context: int, made: int, function: str, handle: int) -> None:
+def release(context: int, made: object, function: str, handle: int) -> None:
     """Release *handle* in its context, from wherever the garbage collector happens to run.
 
     Nothing is raised: at exit, after a fork and in a lost context there is nothing to release.
 
     Args:
-        made: the generation of the context when the object was made.
+        made: what ``origin`` of the context was when the object was made.
     """
-    if sys.is_finalizing() or made != generation(context):
+    if sys.is_finalizing() or made != origin(context):
         return
     try:
         if raw.cuCtxPushCurrent(context):
@@ -71,6 +71,11 @@ def release(context: int, made: int, function: str, handle: int) -> None:
         return
     if code and code not in GONE:
         warnings.warn(f"{function} of {handle:#x} returned {code}", CudaWarning, stacklevel=2)
+
+
+def origin(context: int) -> tuple[object, int]:
+    """What tells a context from a later one with the same handle: the driver, a generation."""
+    return library.opened(), generation(context)
 
 
 class Resource:
@@ -88,7 +93,7 @@ class Resource:
         self.context = context
         self._finalizer: weakref.finalize[..., Resource] | None = None
         if owned:
-            made = generation(context)
+            made = origin(context)
             self._finalizer = weakref.finalize(self, release, context, made, self.RELEASE, handle)
             self._finalizer.atexit = False
 

@@ -156,3 +156,13 @@ def test_the_log_of_a_failed_load_is_kept():
     assert caught.value.log == "line 3: nonsense"
     assert "line 3: nonsense" in str(caught.value)
     assert caught.value.function == "cuModuleLoadDataEx"
+
+
+def test_collecting_after_the_driver_is_gone_calls_nothing():
+    """What is collected late does not open another driver, nor call into it."""
+    with installed(old_driver()) as fake:
+        library = cu.load(OLD_PTX)
+    with installed(None):
+        library.close()
+        assert cu.library.opened() is None
+    assert fake.called("cuModuleUnload") == []
