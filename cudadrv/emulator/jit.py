@@ -32,27 +32,38 @@ def target_machine() -> Any:
     )
 
 
-def optimize(text: str, machine: Any, level: int = 3) -> Any:
-    """The module of the IR *text*, verified and optimised for *machine*."""
+def optimize(text: str, machine: Any, *, fully: bool = True) -> Any:
+    """The module of the IR *text*, verified and optimised for *machine*.
+
+    Args:
+        fully: run LLVM's O3 pipeline; else only put variables into registers, which is faster.
+    """
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = level > 1
-    options.loop_interleaving = options.loop_unrolling = level > 1
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_interleaving = options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if fully:
+        passes = builder.getModulePassManager()
+    else:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     return module
 
 
 class Code:
     """The native code of one module."""
 
-    def __init__(self, text: str, level: int = 3) -> None:
+    def __init__(self, text: str, *, fully: bool = True) -> None:
         with _lock:
             machine = target_machine()
-            self.engine = llvm.create_mcjit_compiler(optimize(text, machine, level), machine)
+            self.engine = llvm.create_mcjit_compiler(optimize(text, machine, fully=fully), machine)
             self.engine.finalize_object()
 
     def address(self, name: str) -> int:

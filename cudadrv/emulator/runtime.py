@@ -23,7 +23,7 @@ class Runtime:
     """The native code that all kernels share: *run* takes the address of a launch record."""
 
     def __init__(self) -> None:
-        self.code = jit.Code(scheduler.runtime(), level=0)
+        self.code = jit.Code(scheduler.runtime(), fully=False)
         self.block = self.code.address("block")
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.address("run"))
         for name in ("emulator.fail", "emulator.frame"):
