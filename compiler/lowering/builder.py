@@ -17,13 +17,20 @@ class Dialect(Protocol):
     """How a code generator wants the IR written (codegen.target.Dialect)."""
 
     @property
-    def triple(self) -> str: ...
+    def triple(self) -> str:
+        """The target triple."""
+
     @property
-    def data_layout(self) -> str: ...
+    def data_layout(self) -> str:
+        """LLVM's data layout string."""
+
     @property
-    def typed_pointers(self) -> bool: ...
+    def typed_pointers(self) -> bool:
+        """Whether pointers have element types, as in LLVM 7."""
+
     @property
-    def nvvmir_version(self) -> tuple[int, ...] | None: ...
+    def nvvmir_version(self) -> tuple[int, ...] | None:
+        """The metadata that libNVVM wants, if any."""
 
 
 @dataclass(frozen=True, slots=True)
