@@ -117,6 +117,31 @@ class Kernel:
         self.attributes["MAX_DYNAMIC_SHARED_SIZE_BYTES"] = nbytes
         self._allowed_shared = nbytes
 
+    def max_active_blocks(self, block: int | tuple[int, ...], smem: int = 0) -> int:
+        """How many blocks of this size one multiprocessor runs at once.
+
+        C: cuOccupancyMaxActiveBlocksPerMultiprocessor
+        """
+        x, y, z = launch.dim3(block, "block", self.limits.block)
+        ask = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(ask(self.function, x * y * z, smem))
+
+    def best_block(self, smem: int = 0, limit: int = 0) -> tuple[int, int]:
+        """The block that keeps a multiprocessor busiest, and the grid that fills the device.
+
+        Args:
+            limit: the largest block wanted; 0 is the kernel's own limit.
+
+        Returns:
+            (grid, block): the least number of blocks, and the number of threads of each.
+
+        C: cuOccupancyMaxPotentialBlockSize
+        """
+        grid, block = driver.cuOccupancyMaxPotentialBlockSize(
+            self.function, None, smem, limit or self.max_threads
+        )
+        return grid, block
+
     def launch(
         self,
         grid: int | tuple[int, ...],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import struct
 import weakref
 
 from cudadrv import driver, raw
@@ -14,6 +15,8 @@ from cudadrv.kernel import Kernel
 from cudadrv.memory import DeviceMemory
 
 LOG_BYTES = 16384
+ELF, FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
+EM_CUDA = 190  # e_machine of a cubin
 NOT_FOUND = 500
 # The newest PTX version that the drivers of each CUDA version read, from the release notes in the
 # PTX ISA manual; a newer driver is not second-guessed.
@@ -41,6 +44,7 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
 
     Raises:
         JitError: the driver cannot use the code; its ``log`` says why.
+        ValueError: the code is empty, cut short or of another kind.
         OSError: the file cannot be read.
 
     C: cuLibraryLoadData, or cuModuleLoadDataEx on drivers before 12.0
@@ -93,8 +97,12 @@ class Library(Resource):
         self.ptx = ptx_text(code)
         # The driver may write into the log, and read the code, until the library is unloaded.
         self._log = Log()
-        self._code = code if self.ptx is None else code.rstrip(b"\0") + b"\0"
-        check_version(self.ptx)
+        if self.ptx is None:
+            self._code = code
+            check_binary(code)
+        else:
+            self._code = code.rstrip(b"\0") + b"\0"
+            check_version(self.ptx)
         self.is_library = raw.available("cuLibraryLoadData")
         self.RELEASE = "cuLibraryUnload" if self.is_library else "cuModuleUnload"
         super().__init__(self._load(), context.handle)
@@ -220,9 +228,39 @@ def ptx_text(code: bytes) -> str | None:
     """
     if not code.strip(b"\0 \t\r\n"):
         raise ValueError("there is no code to load: the text or file is empty")
-    if code.startswith((b"\x7fELF", b"\x50\xed\x55\xba")) or b"\0" in code.rstrip(b"\0"):
+    if code.startswith((ELF, FATBIN)) or b"\0" in code.rstrip(b"\0"):
         return None
     return code.rstrip(b"\0").decode(errors="replace")
+
+
+def check_binary(code: bytes) -> None:
+    """Refuse what is no whole cubin or fatbin: the driver reads as far as the headers tell it.
+
+    Raises:
+        ValueError: another kind of file, or the end is missing.
+    """
+    if code.startswith(ELF) and len(code) >= 64:
+        machine = struct.unpack_from("<H", code, 18)[0]
+        if machine != EM_CUDA:
+            raise ValueError(f"the code is an ELF file for machine {machine}, not a cubin")
+        # Offset, entry size and count of the two tables, by the ELF-64 header.
+        segments, sections = struct.unpack_from("<QQ", code, 32)
+        needs = 0
+        for start, (size, count) in zip(
+            (segments, sections), struct.iter_unpack("<HH", code[54:62]), strict=True
+        ):
+            needs = max(needs, start + size * count)
+    elif code.startswith(FATBIN) and len(code) >= 16:
+        header, size = struct.unpack_from("<HQ", code, 6)
+        needs = header + size
+    elif code.startswith((ELF, FATBIN)):
+        needs = 64
+    else:
+        raise ValueError(
+            f"the code is neither PTX text nor a cubin nor a fatbin: it begins with {code[:8]!r}"
+        )
+    if len(code) < needs:
+        raise ValueError(f"the code is cut short: it has {len(code)} bytes of at least {needs}")
 
 
 def check_version(ptx: str | None) -> None:

@@ -49,10 +49,24 @@ def test_text_that_is_no_ptx():
         cu.load("")
 
 
-def test_binary_that_is_no_code():
-    """Bytes that are no cubin or fatbin are an error of the driver, not a crash."""
-    with pytest.raises(cu.CudaError):
-        cu.load(b"\x7fELF" + bytes(100))
+CUBIN = b"\x7fELF" + bytes(14) + b"\xbe\0" + bytes(20) + (1000).to_bytes(8, "little")
+CUBIN += bytes(10) + b"\x40\0\x03\0" + bytes(100)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (b"\x7fELF" + bytes(14) + b"\x3e\0" + bytes(100), "machine 62"),
+        (CUBIN, "cut short: it has 162 bytes of at least 1192"),
+        (b"\x7fELF", "cut short"),
+        (b"\x50\xed\x55\xba\1\0\x10\0" + (500).to_bytes(8, "little"), "16 bytes of at least 516"),
+        (b"BC\xc0\xde\0\0\0\0\1", "neither PTX text"),
+    ],
+)
+def test_binary_that_is_no_code(code, message):
+    """Other files and cut ones never reach the driver, which would read past their end."""
+    with pytest.raises(ValueError, match=message):
+        cu.load(code)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -224,3 +224,14 @@ def test_the_function_handle_is_for_functions(scale):
     kernel, *_ = scale
     number = cu.driver.cuFuncGetAttribute(0, kernel.function)
     assert number == kernel.attributes["MAX_THREADS_PER_BLOCK"]
+
+
+def test_occupancy():
+    """The block that is proposed can be launched, and blocks of it fit a multiprocessor."""
+    kernel = library()["narrow"]
+    grid, block = kernel.best_block()
+    assert grid >= 1
+    assert 32 <= block <= 64
+    assert kernel.best_block(limit=32)[1] == 32
+    assert kernel.max_active_blocks(block) >= 1
+    kernel.launch(grid, block)
