@@ -49,10 +49,6 @@ class Jump:
 
     target: Block
 
-    @property
-    def successors(self) -> tuple[Block, ...]:
-        return (self.target,)
-
 
 @dataclass(eq=False, slots=True)
 class Branch:
@@ -63,10 +59,6 @@ class Branch:
     other: Block
     span: Span
 
-    @property
-    def successors(self) -> tuple[Block, ...]:
-        return (self.then, self.other)
-
 
 @dataclass(eq=False, slots=True)
 class Return:
@@ -74,10 +66,6 @@ class Return:
 
     value: Instr | None
     span: Span
-
-    @property
-    def successors(self) -> tuple[Block, ...]:
-        return ()
 
 
 Terminator = Jump | Branch | Return
