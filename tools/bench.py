@@ -99,19 +99,29 @@ def best(line: dict[str, Any]) -> float:
     return float(line["max" if line["unit"].endswith("/s") else "min"])
 
 
+def read(path: Path) -> dict[str, dict[str, Any]]:
+    """The lines of a report by name; text between them is passed over."""
+    lines = [json.loads(text) for text in path.read_text().splitlines() if text.startswith("{")]
+    return {line["name"]: line for line in lines}
+
+
+def show(path: Path) -> int:
+    """Print the best and the median value of each line as a table."""
+    for name, line in read(path).items():
+        print(f"{name:26}{best(line):>12.3f}{line['median']:>12.3f} {line['unit']}")
+    return 0
+
+
 def compare(old: Path, new: Path) -> int:
     """Print the best values of two files side by side, and new / old."""
-    tables = []
-    for path in (old, new):
-        lines = [json.loads(text) for text in path.read_text().splitlines() if text]
-        tables.append({line["name"]: line for line in lines})
-    for name, line in tables[1].items():
-        if name not in tables[0]:
+    before = read(old)
+    for name, line in read(new).items():
+        if name not in before:
             print(f"{name:26}{'':>12}{best(line):>12.3f} {line['unit']:5} new")
             continue
-        before = best(tables[0][name])
-        ratio = best(line) / before
-        print(f"{name:26}{before:>12.3f}{best(line):>12.3f} {line['unit']:5}{ratio:>6.2f} x")
+        ratio = best(line) / best(before[name])
+        print(f"{name:26}{best(before[name]):>12.3f}{best(line):>12.3f} ", end="")
+        print(f"{line['unit']:5}{ratio:>6.2f} x")
     return 0
 
 
@@ -120,11 +130,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="CASE", help="cases to run; all without")
     parser.add_argument("--list", action="store_true", help="print the cases")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="best values")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print best and median")
     parser.add_argument("--here", metavar="CASE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.compare:
         return compare(*options.compare)
+    if options.show:
+        return show(options.show)
     if options.here:
         return run_here(options.here)
     table = cases()

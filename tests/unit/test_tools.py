@@ -68,6 +68,14 @@ def test_compare_takes_the_best_of_each_unit(tmp_path, capsys) -> None:
     ]
 
 
+def test_show_passes_over_other_text(tmp_path, capsys) -> None:
+    """A report that has warnings between its lines shows best and median all the same."""
+    line = json.dumps({"name": "a", "unit": "us", "min": 1, "median": 2, "max": 3})
+    (tmp_path / "report").write_text(f"a warning\n{line}\n")
+    assert load("tools/bench.py").show(tmp_path / "report") == 0
+    assert capsys.readouterr().out.split() == ["a", "1.000", "2.000", "us"]
+
+
 def test_unknown_benchmark_is_refused() -> None:
     """A name that is no case ends the command with the names that are."""
     answer = subprocess.run(
