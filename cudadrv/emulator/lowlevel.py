@@ -29,7 +29,7 @@ _NAMES = {"min": "llvm.umin.i64"}
 
 
 def lower(module: Module, text: str, constants: dict[str, int], exported: dict[str, str]) -> None:
-    """Add the functions of *text* to *module*; *exported* gives some the names they have outside."""
+    """Add the functions of *text* to *module*; *exported* ones get the names it gives them."""
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     signatures = {node.name: _signature(node) for node in functions}
     for node in functions:

@@ -393,3 +393,37 @@ def test_selection_by_sign() -> None:
     got = elementwise("slct.b32.f32 d, a, b, c;", "b32", ["b32", "b32", "f32"], ones, twos, signs)
     assert got.tolist() == [1, 1, 1, 2, 2, 1, 2]
     assert list(itertools.accumulate(got))[-1] == 10
+
+
+def test_bfloat_arithmetic() -> None:
+    """bf16 operations round once, subnormals included; bf16x2 does so in both halves."""
+    rng = np.random.default_rng(19)
+    a, b, c = ((rng.integers(0, 65536, 3000) & 0xBFFF).astype("u2") for _ in range(3))
+    x, y, z = ((v.astype("u4") << 16).view("f4").astype("f8") for v in (a, b, c))
+
+    def rounded(exact: Array) -> Array:
+        unit = 2.0 ** np.maximum(np.frexp(exact)[1] - 8, -133)
+        return np.rint(exact / unit) * unit
+
+    def floats(bits: Array) -> Array:
+        return (bits.astype("u4") << 16).view("f4").astype("f8")
+
+    for name, exact in {"add": x + y, "sub": x - y, "mul": x * y}.items():
+        got = elementwise(f"{name}.rn.bf16 d, a, b;", "bf16", ["bf16"] * 2, a, b)
+        assert np.array_equal(floats(got), rounded(exact)), name
+    got = elementwise("fma.rn.bf16 d, a, b, c;", "bf16", ["bf16"] * 3, a, b, c)
+    assert np.array_equal(floats(got), rounded(x * y + z))
+    pairs = [v.view("u4") for v in (a, b)]
+    got = elementwise("max.bf16x2 d, a, b;", "bf16x2", ["bf16x2"] * 2, *pairs).view("u2")
+    assert np.array_equal(got, np.where(x > y, a, b))
+
+
+def test_tensor_float_conversion() -> None:
+    """tf32 keeps ten bits of the fraction; halves go away from zero."""
+    a = np.random.default_rng(23).standard_normal(500).astype("f4")
+    got = elementwise("cvt.rna.tf32.f32 d, a;", "b32", ["f32"], a).view("f4")
+    mantissa, exponent = np.frexp(a.astype("f8"))
+    scaled = mantissa * 2**11
+    assert np.array_equal(
+        got, np.ldexp(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), exponent - 11)
+    )

@@ -240,3 +240,13 @@ def test_fences_and_hints() -> None:
     st.release.gpu.global.u32 [base], v; ld.acquire.gpu.global.u32 d, [base];
     ld.global.nc.u32 v, [base]; ld.global.cg.u32 v, [base]; st.global.cs.u32 [base], v;"""
     assert elementwise(code, "u32", ["u32"], np.array([42])).tolist() == [42]
+
+
+def test_asynchronous_copies() -> None:
+    """cp.async fills shared memory, with zeros behind the bytes that it copies."""
+    body = f"""{INDEX} .shared .align 16 .b8 s[1024]; .reg .u32 o, v, w;
+    shl.b32 o, t, 4; mov.u32 v, s; add.u32 o, o, v; mad.wide.u32 at, t, 16, base;
+    cp.async.ca.shared.global [o], [at], 16, 12; cp.async.commit_group; cp.async.wait_group 0;
+    ld.shared.u32 v, [o+8]; ld.shared.u32 w, [o+12]; st.global.v2.u32 [at], {{v, w}};"""
+    (got,) = run(module_text(body), 1, 64, np.arange(256, dtype="u4").reshape(64, 4) + 1)
+    assert got[:, :2].tolist() == [[4 * i + 3, 0] for i in range(64)]

@@ -145,6 +145,16 @@ def clamp(frame: Frame, source: Type, target: Type, value: str) -> str:
     return value
 
 
+@instruction("cvt.rna.tf32.f32 cvt.rn.tf32.f32", "b32 = b32", "", "relu satfinite")
+def cvt_tf32(frame: Frame, op: Op, bits: str) -> str:
+    """f32 with its lowest 13 bits rounded off; rna: halves away from zero."""
+    half = "4096"
+    if op.raw.modifiers[0] == "rn":
+        odd = frame.op(f"and i32 {frame.op(f'lshr i32 {bits}, 13')}, 1")
+        half = frame.op(f"add i32 {odd}, 4095")
+    return frame.op(f"and i32 {frame.op(f'add i32 {bits}, {half}')}, -8192")
+
+
 @instruction("cvta", "t = t", "u32 u64", "global shared shared::cta local const param")
 @instruction("cvta.to", "t = t", "u32 u64", "global shared shared::cta local const param")
 def cvta(frame: Frame, op: Op, address: str) -> str:

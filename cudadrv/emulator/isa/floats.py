@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..types import TYPES, Type
@@ -19,12 +20,7 @@ _MODES = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}  # as llvm.set.rounding numbers th
 def flush(frame: Frame, type: Type, x: str) -> str:
     """Subnormal numbers of f32 as zero of the same sign."""
     if type.name == "f32x2":
-        parts = [frame.op(f"extractelement <2 x float> {x}, i32 {i}") for i in (0, 1)]
-        flushed = [flush(frame, TYPES["f32"], part) for part in parts]
-        value = "poison"
-        for i, part in enumerate(flushed):
-            value = frame.op(f"insertelement <2 x float> {value}, float {part}, i32 {i}")
-        return value
+        return lanewise(frame, type, lambda t, v: flush(frame, t, v), x)
     if type.name != "f32":
         return x
     size = frame.call("llvm.fabs.f32", "float", f"float {x}")
@@ -35,18 +31,36 @@ def flush(frame: Frame, type: Type, x: str) -> str:
 
 def finish(frame: Frame, op: Op, value: str) -> str:
     """Apply .ftz, .sat and .relu to a result."""
-    kind, suffix = op.type.llvm, op.type.suffix
     if op.has("ftz"):
         value = flush(frame, op.type, value)
     if op.has("sat"):
-        zero = f"{kind} zeroinitializer"
-        value = frame.call(f"llvm.maximumnum.{suffix}", kind, f"{kind} {value}", zero)
-        one = f"{kind} {splat(op.type, 1)}"
-        value = frame.call(f"llvm.minimumnum.{suffix}", kind, f"{kind} {value}", one)
+        value = intrinsic(frame, op.type, "maximumnum", value, "zeroinitializer")
+        value = intrinsic(frame, op.type, "minimumnum", value, splat(op.type, 1))
     if op.has("relu"):
-        zero = f"{kind} zeroinitializer"
-        value = frame.call(f"llvm.maximum.{suffix}", kind, f"{kind} {value}", zero)
+        value = intrinsic(frame, op.type, "maximum", value, "zeroinitializer")
     return value
+
+
+def intrinsic(frame: Frame, type: Type, name: str, *values: str) -> str:
+    """llvm.*name* of floating point values; bf16 by way of float, which every CPU has."""
+    kind = type.llvm
+    if "bfloat" not in kind:
+        return frame.call(f"llvm.{name}.{type.suffix}", kind, *(f"{kind} {v}" for v in values))
+    if type.lanes > 1:
+        return lanewise(frame, type, lambda t, *v: intrinsic(frame, t, name, *v), *values)
+    wide = [f"float {frame.op(f'fpext {kind} {v} to float')}" for v in values]
+    return to_half(frame, type, frame.call(f"llvm.{name}.f32", "float", *wide))
+
+
+def lanewise(frame: Frame, type: Type, function: Callable[..., str], *values: str) -> str:
+    """function(element type, *elements) for both lanes of packed values."""
+    element = TYPES[type.name[:-2]]
+    result = "poison"
+    for i in range(2):
+        parts = [frame.op(f"extractelement {type.llvm} {v}, i32 {i}") for v in values]
+        part = function(element, *parts)
+        result = frame.op(f"insertelement {type.llvm} {result}, {element.llvm} {part}, i32 {i}")
+    return result
 
 
 def splat(type: Type, value: int) -> str:
@@ -65,30 +79,20 @@ def prepare(frame: Frame, op: Op, *values: str) -> list[str]:
 
 def rounded(frame: Frame, op: Op, name: str, *values: str) -> str:
     """*name* (fadd, fmul, ..., fma, sqrt) in the rounding mode of the flags."""
-    kind, suffix = op.type.llvm, op.type.suffix
-    mode = op.one_of("rz rm rp")
-    if op.type.lanes > 1 and (mode or name == "fma" or "bfloat" in kind):
-        return _lanewise(frame, op, name, *values)
+    return _rounded(frame, op.type, name, op.one_of("rz rm rp"), *values)
+
+
+def _rounded(frame: Frame, type: Type, name: str, mode: str, *values: str) -> str:
+    kind = type.llvm
+    if type.lanes > 1 and (mode or name == "fma" or "bfloat" in kind):
+        return lanewise(frame, type, lambda t, *v: _rounded(frame, t, name, mode, *v), *values)
     if mode:
-        return directed(frame, name, op.type, mode, *values)
-    if op.type.bits == 16 and (name == "fma" or kind == "bfloat"):
-        return _in_double(frame, op.type, name, *values)
-    arguments = [f"{kind} {v}" for v in values]
+        return directed(frame, name, type, mode, *values)
+    if type.bits == 16 and (name == "fma" or kind == "bfloat"):
+        return _in_double(frame, type, name, *values)
     if name in ("fma", "sqrt"):
-        return frame.call(f"llvm.{name}.{suffix}", kind, *arguments)
+        return intrinsic(frame, type, name, *values)
     return frame.op(f"{name} {kind} {', '.join(values)}")
-
-
-def _lanewise(frame: Frame, op: Op, name: str, *values: str) -> str:
-    element = TYPES[op.type.name[:-2]]
-    single = Op(op.raw)
-    single.types = [element]
-    result = "poison"
-    for i in range(2):
-        parts = [frame.op(f"extractelement {op.type.llvm} {v}, i32 {i}") for v in values]
-        part = rounded(frame, single, name, *parts)
-        result = frame.op(f"insertelement {op.type.llvm} {result}, {element.llvm} {part}, i32 {i}")
-    return result
 
 
 def _in_double(frame: Frame, type: Type, name: str, *values: str) -> str:
@@ -197,9 +201,7 @@ _FUNCTIONS = {"sin": "sin", "cos": "cos", "lg2": "log2", "ex2": "exp2", "tanh": 
 @instruction("sin cos lg2 ex2 tanh", "t = t", f"f32 {HALVES}", "ftz approx")
 def function(frame: Frame, op: Op, x: str) -> str:
     (x,) = prepare(frame, op, x)
-    kind = op.type.llvm
-    name = f"llvm.{_FUNCTIONS[op.raw.opcode]}.{op.type.suffix}"
-    return finish(frame, op, frame.call(name, kind, f"{kind} {x}"))
+    return finish(frame, op, intrinsic(frame, op.type, _FUNCTIONS[op.raw.opcode], x))
 
 
 @instruction("neg", "t = t", f"{HALVES} {SINGLES}", "ftz")
@@ -209,29 +211,32 @@ def negate(frame: Frame, op: Op, x: str) -> str:
 
 @instruction("abs", "t = t", f"{HALVES} {SINGLES}", "ftz")
 def absolute(frame: Frame, op: Op, x: str) -> str:
-    kind = op.type.llvm
-    return finish(frame, op, frame.call(f"llvm.fabs.{op.type.suffix}", kind, f"{kind} {x}"))
+    return finish(frame, op, intrinsic(frame, op.type, "fabs", x))
 
 
 @instruction("min max", "t = t t t?", f"{HALVES} f32 f64", "ftz NaN xorsign abs")
 def min_max(frame: Frame, op: Op, x: str, y: str, z: str = "") -> str:
     """The other operand if one is NaN (with .NaN: NaN); -0 is less than +0."""
-    kind, suffix = op.type.llvm, op.type.suffix
     values = prepare(frame, op, x, y, *([z] if z else []))
-    sign = frame.op(f"fmul {kind} {values[0]}, {values[1]}") if op.has("xorsign") else ""
+    sign = _sign_product(frame, op.type, *values[:2]) if op.has("xorsign") else ""
     if op.has("abs"):
-        values = [frame.call(f"llvm.fabs.{suffix}", kind, f"{kind} {v}") for v in values]
-    name = f"llvm.{op.raw.opcode}imum{'' if op.has('NaN') else 'num'}.{suffix}"
+        values = [intrinsic(frame, op.type, "fabs", v) for v in values]
+    name = f"{op.raw.opcode}imum{'' if op.has('NaN') else 'num'}"
     value = values[0]
     for other in values[1:]:
-        value = frame.call(name, kind, f"{kind} {value}", f"{kind} {other}")
+        value = intrinsic(frame, op.type, name, value, other)
     if sign:
-        value = frame.call(f"llvm.copysign.{suffix}", kind, f"{kind} {value}", f"{kind} {sign}")
+        value = intrinsic(frame, op.type, "copysign", value, sign)
     return finish(frame, op, value)
+
+
+def _sign_product(frame: Frame, type: Type, x: str, y: str) -> str:
+    """A value with the sign of the product."""
+    bits = [frame.cast("bitcast", type.llvm, v, type.integer) for v in (x, y)]
+    product = frame.op(f"xor {type.integer} {bits[0]}, {bits[1]}")
+    return frame.cast("bitcast", type.integer, product, type.llvm)
 
 
 @instruction("copysign", "t = t t", "f32 f64")
 def copysign(frame: Frame, op: Op, sign: str, size: str) -> str:
-    kind = op.type.llvm
-    name = f"llvm.copysign.{op.type.suffix}"
-    return frame.call(name, kind, f"{kind} {size}", f"{kind} {sign}")
+    return intrinsic(frame, op.type, "copysign", size, sign)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..frame_names import INVARIANT
 from ..syntax import Address, Name, Operand, Vector
+from ..types import TYPES as ALL_TYPES
 from ..types import Type
 from .table import Op, instruction
 
@@ -21,6 +22,9 @@ CACHE = (
     "L1::evict_last L1::no_allocate L2::64B L2::128B L2::256B L2::cache_hint L2::evict_last "
     "L2::evict_normal L2::evict_first"
 )
+
+
+U64 = ALL_TYPES["u64"]
 
 
 def space(op: Op) -> str:
@@ -100,10 +104,24 @@ def st(
             frame.do(f"store {volatile} {kind} {value}, ptr {at}{align}{extra}")
 
 
+@instruction("cp.async", "= x x x x? x?", "", f"{SPACES} {CACHE}")
+def cp_async(frame: Frame, op: Op, target: Operand, source: Operand, *sizes: Operand) -> None:
+    """`cp.async.ca.shared.global [to], [from], 16, n;` copies n bytes and zeroes the rest."""
+    to, at = frame.pointer("shared", target), frame.pointer("global", source)
+    whole = frame.read(sizes[0], U64)
+    count = frame.read(sizes[1], U64) if len(sizes) == 2 else whole
+    frame.call("llvm.memset.p0.i64", "void", f"ptr {to}", "i8 0", f"i64 {whole}", "i1 false")
+    frame.call(
+        "llvm.memcpy.p0.p0.i64", "void", f"ptr {to}", f"ptr {at}", f"i64 {count}", "i1 false"
+    )
+
+
+@instruction("cp.async.commit_group cp.async.wait_all", "=")
+@instruction("cp.async.wait_group", "= x")
 @instruction("prefetch prefetchu", "= x", "", f"{SPACES} L1 L2 L2::evict_last L2::evict_normal")
 @instruction("applypriority discard", "= x x?", "", f"{SPACES} L2 L2::evict_normal")
 def prefetch(frame: Frame, op: Op, *operands: Operand) -> None:
-    """A hint: nothing to do."""
+    """A hint, or a wait for what is done already: nothing to do."""
 
 
 @instruction("membar", "=", "", "cta gl sys")
