@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import operator
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -39,8 +40,9 @@ class Device:
         C: cuDeviceGet
         """
         driver.init()
+        ordinal = operator.index(ordinal)
         count = driver.cuDeviceGetCount()
-        if not isinstance(ordinal, int) or not 0 <= ordinal < count:
+        if not 0 <= ordinal < count:
             there_are = "is 1 device, number 0" if count == 1 else f"are {count} devices, from 0 on"
             raise ValueError(f"there is no device {ordinal!r}; there {there_are}")
         self.ordinal = ordinal
@@ -72,7 +74,9 @@ class Device:
 
         C: cuDeviceGetUuid_v2
         """
-        return f"GPU-{uuid.UUID(bytes=bytes(driver.cuDeviceGetUuid(self.handle)))}"
+        digits = bytes(driver.cuDeviceGetUuid(self.handle)).hex()
+        ends = (0, 8, 12, 16, 20, 32)
+        return "-".join(["GPU", *(digits[a:b] for a, b in itertools.pairwise(ends))])
 
     @property
     def pci_bus_id(self) -> str:

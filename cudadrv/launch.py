@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cudadrv.kernel import Kernel
 
 SLOT = 16  # every argument starts at a multiple of this in our memory
+POINTER = struct.Struct("Q")
 INTEGERS = {1: "bB", 2: "hH", 4: "iI", 8: "qQ"}
 HOST_ARRAY = "it is an array in host memory: copy it with cudadrv.to_device() first"
 FLOATS = {2: "e", 4: "f", 8: "d"}
@@ -116,10 +117,11 @@ def launcher(cooperative: bool) -> Callable[[Any, int, Any, Any], int]:
 class Arguments:
     """Memory for the arguments of one launch, and the array of pointers that the driver takes."""
 
-    __slots__ = ("memory", "pointers", "view")
+    __slots__ = ("memory", "offsets", "pointers", "view")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
         self.memory = ctypes.create_string_buffer(max(nbytes, 1))
+        self.offsets = offsets
         self.view = memoryview(self.memory).cast("B")
         base = ctypes.addressof(self.memory)
         pointers = ctypes.c_void_p * max(len(offsets), 1)
@@ -159,13 +161,12 @@ def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Argu
             parts.append(encode(value, size))
         except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"kernel {kernel.name!r}, argument {position}: {error}") from None
-    offsets, end = slots([len(part) for part in parts])
     try:
         arguments = memory.pop()
     except IndexError:
-        arguments = Arguments(offsets, end)
+        arguments = Arguments(*slots([len(part) for part in parts]))
     view = arguments.view
-    for offset, part in zip(offsets, parts, strict=True):
+    for offset, part in zip(arguments.offsets, parts, strict=True):
         view[offset : offset + len(part)] = part
     return arguments
 
@@ -176,9 +177,12 @@ def encode(value: Any, size: int | None) -> bytes:
     Args:
         size: of the parameter; None if the driver does not tell, then *value* must have a type.
     """
-    if isinstance(value, (bool, int, float)) and type(value).__module__ == "builtins":
+    # Exactly these types: a NumPy float64 is a float too, but has a size.
+    if type(value) in (int, float, bool):
         return encode_number(value, size)
-    if value is None:
+    if getattr(value, "__cuda_memory__", False):
+        coded = POINTER.pack(value.handle)
+    elif value is None:
         coded = bytes(8)
     elif isinstance(value, (bytes, bytearray)):
         coded = bytes(value)
@@ -214,11 +218,9 @@ def encode_object(value: Any) -> bytes:
     """The bytes of a typed argument: the address of device memory, a scalar, a struct."""
     if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array)):
         return bytes(value)
-    if getattr(value, "__cuda_memory__", False):
-        return struct.pack("Q", value.handle)
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
-        return struct.pack("Q", interface["data"][0] or 0)
+        return POINTER.pack(interface["data"][0] or 0)
     if hasattr(value, "dtype") and hasattr(value, "tobytes") and not getattr(value, "shape", None):
         return bytes(value.tobytes())
     if hasattr(value, "__array_interface__"):
