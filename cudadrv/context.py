@@ -109,6 +109,7 @@ class Resource:
             ClosedError: the object was closed.
         """
         if self._handle is None:
+            raw.check_process()
             raise ClosedError(f"this {type(self).__name__} was closed; make a new one")
         return self._handle
 

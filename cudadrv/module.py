@@ -57,6 +57,19 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
     return Library(bytes(code))
 
 
+_live: weakref.WeakSet[Library] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Close every library in a forked child, so that launches prepared by the parent notice."""
+    for library in _live:
+        library._handle = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class Log:
     """The buffers into which the driver's compiler writes, and the options that name them."""
 
@@ -106,6 +119,7 @@ class Library(Resource):
         self.is_library = raw.available("cuLibraryLoadData")
         self.RELEASE = "cuLibraryUnload" if self.is_library else "cuModuleUnload"
         super().__init__(self._load(), context.handle)
+        _live.add(self)
         # Weak, since each kernel keeps the library loaded.
         self._kernels: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
 
@@ -144,6 +158,7 @@ class Library(Resource):
     def check_open(self) -> None:
         """Raise ClosedError if the library was closed."""
         if self.closed:
+            raw.check_process()
             raise ClosedError("the library of this kernel was closed; load it again")
 
     def explain(self, text: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cudadrv.raw.binding import (
         address,
         available,
+        check_process,
         driver_version,
         forget,
         function,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "address",
     "available",
+    "check_process",
     "driver_version",
     "forget",
     "function",

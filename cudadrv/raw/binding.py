@@ -65,12 +65,17 @@ def address(name: str) -> int:
         NotSupportedByDriver: the driver lacks the function.
         ForkError: CUDA was used before this process was forked.
     """
-    if _forked_from is not None:
-        raise ForkError(_forked_from)
+    check_process()
     found = _look_up(name)
     if not found:
         raise NotSupportedByDriver(symbol(name), introduced(name), driver_version())
     return found
+
+
+def check_process() -> None:
+    """Raise ForkError in a process that was forked after the driver had been opened."""
+    if _forked_from is not None:
+        raise ForkError(_forked_from)
 
 
 def _look_up(name: str) -> int:
@@ -193,6 +198,7 @@ API = {
     for each in (
         address,
         available,
+        check_process,
         driver_version,
         forget,
         function,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import threading
 
 import numpy as np
@@ -235,3 +236,30 @@ def test_occupancy():
     assert kernel.best_block(limit=32)[1] == 32
     assert kernel.max_active_blocks(block) >= 1
     kernel.launch(grid, block)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_launches_in_a_forked_child_are_refused(run_python):
+    """Also a launch that the parent prepared raises ForkError."""
+    code = (
+        "import os, cudadrv as cu\n"
+        "from tests.device.driver_code import library\n"
+        "x, kernel = cu.mem_alloc(400), library()['scale']\n"
+        "run = kernel.prepare('PfPi', 1, 32)\n"
+        "def refused(use):\n"
+        "    try:\n"
+        "        use()\n"
+        "    except cu.ForkError as error:\n"
+        "        return error.parent == os.getppid()\n"
+        "pid = os.fork()\n"
+        "if not pid:\n"
+        "    os._exit(not all(map(refused, [\n"
+        "        lambda: run(x, 1.0, x, 100),\n"
+        "        lambda: kernel.launch(1, 32, x, 1.0, x, 100),\n"
+        "        lambda: library()['scale'],\n"
+        "        lambda: cu.memset(x, 0),\n"
+        "        lambda: cu.Stream.legacy.synchronize(),\n"
+        "    ])))\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    assert run_python(code).split() == ["0"]
