@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from cudadrv import driver
-from cudadrv.context import Resource, current_context
+from cudadrv.context import Resource, current_context, in_context
 
 if TYPE_CHECKING:
     from cudadrv.event import Event
@@ -66,7 +66,7 @@ class Stream(Resource):
 
         C: cuStreamSynchronize
         """
-        driver.cuStreamSynchronize(self.handle)
+        in_context(driver.cuStreamSynchronize, self.handle)
 
     @property
     def done(self) -> bool:
@@ -74,6 +74,7 @@ class Stream(Resource):
 
         C: cuStreamQuery
         """
+        current_context()
         code = driver.cuStreamQuery.raw(self.handle)
         if code not in (0, NOT_READY):
             driver.check(code, "cuStreamQuery")
@@ -92,7 +93,7 @@ class Stream(Resource):
 
         C: cuStreamWaitEvent
         """
-        driver.cuStreamWaitEvent(self.handle, event.handle, 0)
+        in_context(driver.cuStreamWaitEvent, self.handle, event.handle, 0)
 
 
 def stream_handle(stream: object) -> int:

@@ -11,8 +11,8 @@ PTX = """
 .target sm_80
 .address_size 64
 
-.global .align 4 .u32 counter[4];
-.const .align 4 .f32 factor = 0f40000000;
+.visible .global .align 4 .u32 counter[4];
+.visible .const .align 4 .f32 factor = 0f40000000;
 
 // out[i] = a * x[i] for i < n
 .visible .entry scale(.param .u64 out, .param .f32 a, .param .u64 x, .param .u32 n)

@@ -111,6 +111,22 @@ def test_threads_begin_without_a_context():
     assert found == [None, main]
 
 
+def test_default_streams_work_in_a_new_thread():
+    """The legacy and the per-thread stream need no preparation in a thread."""
+    found = []
+
+    def work():
+        for stream in (cu.Stream.legacy, cu.Stream.per_thread):
+            stream.record(cu.Event()).synchronize()
+            stream.synchronize()
+            found.append(stream.done)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [True, True]
+
+
 def test_memory_is_freed_in_its_own_context():
     """Closing memory while another context is current frees it in its own."""
     before = cu.current_context()
