@@ -126,6 +126,26 @@ class Tuple(Type):
         self.items = items
 
 
+class Star(Type):
+    """What ``*value`` adds to a call: the items of a tuple, one by one."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Type, ...]) -> None:
+        super().__init__(f"*{Tuple(items).name}", items)
+        self.items = items
+
+
+class Closure(Type):
+    """A function defined inside a kernel, with the types of what it captures and its defaults."""
+
+    __slots__ = ("function", "items")
+
+    def __init__(self, function: Any, items: tuple[Type, ...]) -> None:
+        super().__init__(f"function {function.__name__}", id(function), items)
+        self.function, self.items = function, items
+
+
 class Slice(Type):
     """A slice of run-time bounds; an absent bound is ``Literal(None)``."""
 

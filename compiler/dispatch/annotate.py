@@ -11,7 +11,7 @@ def annotate(typed: Typed) -> str:
     function = typed.function
     source = function.source
     arguments = ", ".join(
-        f"{name}: {ty}" for name, ty in zip(function.parameters, typed.args, strict=True)
+        f"{name}: {ty}" for name, ty in zip(function.parameters.names, typed.args, strict=True)
     )
     found: dict[int, dict[str, str]] = {}
     for name, value, span in function.writes:

@@ -11,9 +11,10 @@ import cudadrv
 
 from .. import types
 from ..codegen import Target
-from ..frontend.infer import Program, converts
+from ..frontend.program import Program
 from ..signature import normalize
 from ..types import Signature, Type
+from ..typing.promotion import converts
 from ..typing.registry import REGISTRY
 from .arguments import typeof
 from .kernel import CUDAKernel, CUDAKernelBase, target_of
@@ -50,16 +51,28 @@ class AutoJitCUDAKernel(CUDAKernelBase):
     def __repr__(self) -> str:
         return f"<kernel {self.pyfunc.__qualname__}>"
 
-    def __call__(self, *args: Any) -> None:
-        """Specialise for the arguments and launch with the configuration."""
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Specialise for the arguments and launch with the configuration.
+
+        Arguments can be given by name, and have the function's defaults.
+        """
         self._check_configured(self.pyfunc.__name__)
-        if len(args) != len(self.parameters):
-            raise TypeError(
-                f"{self.pyfunc.__name__} takes {len(self.parameters)} arguments "
-                f"({', '.join(self.parameters)}), {len(args)} given"
-            )
+        if named or len(args) != len(self.parameters):
+            args = self._bind(args, named)
         context = cudadrv.current_context()
         self._specialized(args, context).launch(args, self, context.handle)
+
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters."""
+        try:
+            bound = inspect.signature(self.pyfunc).bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.pyfunc.__name__} takes {len(self.parameters)} arguments "
+                f"({', '.join(self.parameters)}), {len(args) + len(named)} given: {error}"
+            ) from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
 
     def specialize(self, *args: Any) -> CUDAKernel:
         """The kernel that these arguments would run, with this configuration."""

@@ -10,8 +10,8 @@ from typing import Any
 from .. import lang, types
 from ..codegen import Codegen, Target, select
 from ..errors import CompileError
-from ..frontend.infer import Program as Inference
 from ..frontend.infer import Typed
+from ..frontend.program import Program as Inference
 from ..lowering.builder import Module, Options
 from ..lowering.function import Program as LoweringProgram
 from ..lowering.function import symbol

@@ -40,13 +40,11 @@ INSTEAD = {
     "ListComp": "write a for loop over a shared or local array",
     "SetComp": "write a for loop",
     "DictComp": "write a for loop",
-    "GeneratorExp": "write a for loop",
+    "GeneratorExp": "it can only be the argument of sum, any or all; write a for loop",
     "List": "use a tuple, or a shared or local array",
     "Set": "use a tuple",
     "Dict": "use several variables or arrays",
     "JoinedStr": "store numbers in an array and format them on the host",
-    "FunctionDef": "define it outside the kernel with @jit(device=True)",
-    "Lambda": "define a function outside the kernel with @jit(device=True)",
     "ClassDef": "define it outside the kernel",
     "Yield": "store the values in an array",
     "YieldFrom": "store the values in an array",
@@ -55,7 +53,6 @@ INSTEAD = {
     "ImportFrom": "import at the top of the file",
     "Global": "pass an array of one element to write to",
     "Nonlocal": "pass an array of one element to write to",
-    "Starred": "write each item",
     "Match": "write if and elif",
 }
 
@@ -68,6 +65,7 @@ class Expressions:
         self.source = source
         self.pyfunc = pyfunc
         self.locals: set[str] = set()
+        self.functions: dict[str, ast.FunctionDef] = {}
         self._free = _closure(pyfunc)
 
     def span(self, node: ast.AST) -> Span:
@@ -98,11 +96,17 @@ class Expressions:
 
     # AST: Name(identifier id, expr_context ctx)
     def visit_Name(self, node: ast.Name) -> Instr:
+        if node.id in self.functions:
+            return self.read_function(node.id, node)
         if node.id in self.locals:
             return self.read(node.id, node)
         return self.b.const(self.lookup(node.id, node), self.span(node))
 
-    def read(self, name: str, node: ast.expr) -> Instr:
+    def read_function(self, name: str, node: ast.AST) -> Instr:
+        """The value of a function defined inside the kernel (Functions does it)."""
+        raise NotImplementedError
+
+    def read(self, name: str, node: ast.AST) -> Instr:
         """The value that a local name has here."""
         value = self.b.env.get(name) or self.b.undefined(name)
         self.b.function.reads.append((name, value, self.span(node)))
@@ -138,13 +142,13 @@ class Expressions:
 
     def _compare(self, node: ast.Compare, left: Instr, index: int) -> Instr:
         kind = type(node.ops[index])
-        if kind not in COMPARE:
-            raise CompileError(
-                "`in` is not supported in a kernel: write the comparisons, or a for loop",
-                self.span(node),
-            )
         right = self.visit(node.comparators[index])
-        result = self.b.apply(COMPARE[kind], [left, right], self.span(node))
+        if kind in COMPARE:
+            result = self.b.apply(COMPARE[kind], [left, right], self.span(node))
+        else:
+            result = self.b.apply(operator.contains, [right, left], self.span(node))
+            if kind is ast.NotIn:
+                result = self.b.apply(operator.not_, [result], self.span(node))
         if index + 1 == len(node.ops):
             return result
         return self._short_circuit(result, lambda: self._compare(node, right, index + 1), node)
@@ -215,6 +219,8 @@ class Expressions:
     # AST: Call(expr func, expr* args, keyword* keywords)
     def visit_Call(self, node: ast.Call) -> Instr:
         callee = self.visit(node.func)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            return self.generator(callee, node)
         args = [self.visit(arg) for arg in node.args]
         names = []
         for keyword in node.keywords:
@@ -223,6 +229,14 @@ class Expressions:
             names.append(keyword.arg)
             args.append(self.visit(keyword.value))
         return self.b.emit(Op.CALL, [callee, *args], tuple(names), self.span(node))
+
+    def generator(self, callee: Instr, node: ast.Call) -> Instr:
+        """A call whose argument is a generator expression (Loops does it)."""
+        raise NotImplementedError
+
+    # AST: Starred(expr value, expr_context ctx)
+    def visit_Starred(self, node: ast.Starred) -> Instr:
+        return self.b.apply(internal.star, [self.visit(node.value)], self.span(node))
 
     # AST: Attribute(expr value, identifier attr, expr_context ctx)
     def visit_Attribute(self, node: ast.Attribute) -> Instr:
@@ -258,3 +272,21 @@ def _closure(pyfunc: Callable[..., Any]) -> dict[str, Any]:
         except ValueError:
             continue  # Not assigned yet: reading it is the error, not having it.
     return values
+
+
+def stored(node: ast.AST) -> list[str]:
+    """The names that *node* assigns, without those of functions defined inside it."""
+    names: dict[str, None] = {}
+    work = list(ast.iter_child_nodes(node))
+    while work:
+        child = work.pop()
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
+            names[child.id] = None
+        if isinstance(child, ast.For | ast.GeneratorExp):
+            names[f".counter{child.lineno}.{child.col_offset}"] = None
+            names[f".result{child.lineno}.{child.col_offset}"] = None
+        if isinstance(child, ast.FunctionDef):
+            names[child.name] = None
+        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            work += ast.iter_child_nodes(child)
+    return list(names)

@@ -10,13 +10,14 @@ import types as pytypes
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from .. import types
 from ..errors import CompileError, Span, TypingError
-from ..types import BoundMethod, Literal, Scalar, Signature, Type
+from ..types import BoundMethod, Closure, Literal, Scalar, Signature, Star, Type
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
+from .calls import Source, bind, check_signature, source_type
 from .folding import fold
 from .ir import Block, Branch, Function, Instr, Jump, Op, Return
 from .syntax import build
@@ -31,8 +32,8 @@ class Typed:
     Attributes:
         types: the type of each instruction that control can reach.
         matches: for each call of a registry row, the row and its match.
-        callees: for each call of another Python function, its specialisation, and for each of
-            its parameters the position of the argument, or the default.
+        callees: for each call of another Python function, its specialisation, and what each
+            of its parameters gets.
         edges: the control-flow edges that can be taken.
     """
 
@@ -41,54 +42,25 @@ class Typed:
     returns: Type = types.none
     types: dict[Instr, Type] = field(default_factory=dict)
     matches: dict[Instr, tuple[Row, Match]] = field(default_factory=dict)
-    callees: dict[Instr, tuple[Typed, tuple[int | Literal, ...]]] = field(default_factory=dict)
+    callees: dict[Instr, tuple[Typed, tuple[Source, ...]]] = field(default_factory=dict)
     edges: set[tuple[Block, Block]] = field(default_factory=set)
     blocks: list[Block] = field(default_factory=list)
 
 
-class Program:
-    """All functions that one kernel consists of, each once a signature."""
+class Calls(Protocol):
+    """What Inference asks about the functions that are called (program.Program)."""
 
-    def __init__(self, registry: Registry, libdevice: bool = True) -> None:
-        self.registry = registry
-        self.libdevice = libdevice
-        self.functions: dict[tuple[Any, tuple[Type, ...]], Typed] = {}
-        self._active: list[tuple[Any, tuple[Type, ...]]] = []
+    registry: Registry
+    libdevice: bool
 
-    def specialize(self, pyfunc: Callable[..., Any], args: tuple[Type, ...]) -> Typed:
-        """Type *pyfunc* for the argument types, and all that it calls.
-
-        Raises:
-            CompileError: it cannot be compiled; the error shows where.
-        """
-        key = (pyfunc, args)
-        if key in self.functions:
-            return self.functions[key]
-        function = build(pyfunc)
-        if len(args) != len(function.parameters):
-            raise CompileError(
-                f"{function.name} takes {len(function.parameters)} arguments "
-                f"({', '.join(function.parameters)}), not {len(args)}",
-                function.span,
-            )
-        if key in self._active:
-            raise CompileError(
-                f"{function.name} calls itself: recursion is not supported yet; write a loop",
-                function.span,
-            )
-        self._active.append(key)
-        try:
-            typed = Inference(self, Typed(function, args)).run()
-        finally:
-            self._active.pop()
-        self.functions[key] = typed
-        return typed
+    def call(self, function: Any, args: tuple[Type, ...]) -> tuple[Typed, Type | None]:
+        """A specialisation, and what it returns if that is known yet."""
 
 
 class Inference:
     """The fixpoint over one function."""
 
-    def __init__(self, program: Program, typed: Typed) -> None:
+    def __init__(self, program: Calls, typed: Typed) -> None:
         self.program = program
         self.typed = typed
         self.types = typed.types
@@ -96,14 +68,15 @@ class Inference:
         self._reached: set[Block] = set()
         self._visits: dict[Instr, int] = {}
         self._work: deque[Instr | Block] = deque()
+        self._waits = False  # For what a call in progress returns.
         self._transfer: dict[Op, Callable[[Instr], Type | None]] = {
             Op.CONST: self._const, Op.ARG: self._arg, Op.PHI: self._phi,
             Op.UNDEF: lambda instr: None, Op.APPLY: self._apply, Op.CALL: self._call,
             Op.ATTR: self._attr,
         }  # fmt: skip
 
-    def run(self) -> Typed:
-        """Reach the fixpoint."""
+    def run(self) -> Type | None:
+        """Reach the fixpoint; what is returned, None if only calls in progress know."""
         typed = self.typed
         self._find_users()
         self._reach(typed.function.blocks[0])
@@ -114,9 +87,9 @@ class Inference:
             elif item.block in self._reached:
                 self._visit(item)
         typed.blocks = [b for b in typed.function.blocks if b in self._reached]
-        self._check_types()
-        typed.returns = self._returns()
-        return typed
+        if not self._waits:
+            self._check_types()
+        return self._returns()
 
     def _check_types(self) -> None:
         """Refuse values that no path gives a type."""
@@ -181,19 +154,22 @@ class Inference:
         if not isinstance(condition, Scalar | types.Tuple) and condition != types.none:
             raise TypingError(f"{condition} has no truth value: compare it with something", span)
 
-    def _returns(self) -> Type:
+    def _returns(self) -> Type | None:
         found: Type | None = None
         for block in self.typed.blocks:
             end = block.terminator
             if not isinstance(end, Return):
                 continue
-            ty = types.none if end.value is None else types.widen(self.types[end.value])
+            given = Literal(None) if end.value is None else self.types.get(end.value)
+            if given is None:
+                continue
+            ty = types.widen(given)
             ty = types.none if isinstance(ty, Literal) and ty.value is None else ty
             both = ty if found is None else join(found, ty)
             if both is None:
                 raise TypingError(f"returns {found} on one path and {ty} on another", end.span)
             found = both
-        return found or types.none
+        return found if found is not None or self._waits else types.none
 
     # Transfer functions: the type of one instruction, None as long as it is not known.
 
@@ -227,9 +203,17 @@ class Inference:
         return found
 
     def _operands(self, args: list[Instr]) -> tuple[Type, ...] | None:
-        found = [self.types.get(arg) for arg in args]
-        known = tuple(ty for ty in found if ty is not None)
-        return known if len(known) == len(found) else None
+        """The types of operands, those of ``*tuple`` spliced in; None if one is not known."""
+        found: list[Type] = []
+        for arg in args:
+            ty = self.types.get(arg)
+            if ty is None:
+                return None
+            if isinstance(ty, Star):
+                found += ty.items
+            else:
+                found.append(ty)
+        return tuple(found)
 
     def _apply(self, instr: Instr) -> Type | None:
         args = self._operands(instr.args)
@@ -237,13 +221,18 @@ class Inference:
 
     def _row(
         self, instr: Instr, callee: Any, args: tuple[Type, ...], names: tuple[str, ...]
-    ) -> Type:
+    ) -> Type | None:
         row, match = self.program.registry.resolve(callee, args, names)
+        return self._matched(instr, callee, row, match, args)
+
+    def _matched(
+        self, instr: Instr, callee: Any, row: Row, match: Match, args: tuple[Type, ...]
+    ) -> Type | None:
         if match.python is not None and not (match.libdevice and self.program.libdevice):
-            wanted = tuple(t if t is not None else a for t, a in zip(match.args, args, strict=True))
-            typed = self.program.specialize(match.python, wanted)
-            self.typed.callees[instr] = typed, tuple(range(len(args)))
-            return fold(callee, args, typed.returns)
+            wanted = zip(match.args, args, strict=True)
+            bound = tuple(want if want is not None else given for want, given in wanted)
+            returns = self._specialize(instr, match.python, bound, tuple(range(len(args))))
+            return None if returns is None else fold(callee, args, returns)
         self.typed.matches[instr] = (row, match)
         return fold(callee, args, match.returns)
 
@@ -255,16 +244,30 @@ class Inference:
         registry = self.program.registry
         if isinstance(callee, BoundMethod):
             rows = registry.find_method(callee.owner, callee.method)
-            row, match = registry.select(rows, (callee.owner, *args), instr.attr)
-            self.typed.matches[instr] = row, match
-            return match.returns
+            args = (callee.owner, *args)
+            row, match = registry.select(rows, args, instr.attr)
+            return self._matched(instr, None, row, match, args)
+        if isinstance(callee, Closure):
+            return self._closure(instr, callee, args)
         if not isinstance(callee, Literal):
             raise TypingError(f"a value of type {callee} cannot be called", instr.span)
         if registry.knows(callee.value):
             return self._row(instr, callee.value, args, instr.attr)
         return self._function(instr, callee.value, args)
 
-    def _function(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type:
+    def _closure(self, instr: Instr, callee: Closure, args: tuple[Type, ...]) -> Type | None:
+        parameters = callee.function.parameters
+        split = parameters.captured
+        operands = (*callee.items[:split], *args, *callee.items[split:])
+        first_default = split + len(args)
+        defaults: dict[str, Source] = {
+            name: position for position, name in enumerate(parameters.defaults, first_default)
+        }
+        sources = bind(parameters, first_default, instr.attr, defaults, instr.span)
+        bound = tuple(source_type(source, operands) for source in sources)
+        return self._specialize(instr, callee.function, bound, sources)
+
+    def _function(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type | None:
         pyfunc = getattr(callee, "pyfunc", callee)
         if not isinstance(pyfunc, pytypes.FunctionType):
             raise TypingError(
@@ -272,18 +275,25 @@ class Inference:
                 f"function nor one that the compiler knows",
                 instr.span,
             )
-        sources = bind(pyfunc, len(args), instr.attr, instr.span)
-        bound = tuple(types.widen(s if isinstance(s, Literal) else args[s]) for s in sources)
+        parameters = build(pyfunc).parameters
+        sources = bind(parameters, len(args), instr.attr, defaults_of(pyfunc), instr.span)
+        bound = tuple(source_type(source, args) for source in sources)
         signature: Signature | None = getattr(callee, "signature", None)
         if signature is not None:
-            bound = check_signature(pyfunc, signature, bound, instr.span)
+            bound = check_signature(parameters.name, signature, bound, instr.span)
+        return self._specialize(instr, pyfunc, bound, sources)
+
+    def _specialize(
+        self, instr: Instr, function: Any, bound: tuple[Type, ...], sources: tuple[Source, ...]
+    ) -> Type | None:
         try:
-            typed = self.program.specialize(pyfunc, bound)
+            typed, returns = self.program.call(function, bound)
         except CompileError as error:
             error.callers.append(instr.span)
             raise
         self.typed.callees[instr] = typed, sources
-        return typed.returns
+        self._waits = self._waits or returns is None
+        return returns
 
     def _attr(self, instr: Instr) -> Type | None:
         owner = self.types.get(instr.args[0])
@@ -309,52 +319,13 @@ class Inference:
             raise TypingError(text, instr.span) from None
 
 
-def bind(
-    pyfunc: Callable[..., Any], count: int, names: tuple[str, ...], span: Span
-) -> tuple[int | Literal, ...]:
-    """For each parameter of *pyfunc*, the position of its argument in a call, or its default.
-
-    Args:
-        count: the number of arguments, of which the last len(names) are given by keyword.
-    """
+def defaults_of(pyfunc: pytypes.FunctionType) -> dict[str, Source]:
+    """The defaults of a Python function's parameters, as they are now."""
     code = pyfunc.__code__
-    parameters = code.co_varnames[: code.co_argcount]
-    positional = count - len(names)
-    given: dict[str, int | Literal] = dict(zip(parameters, range(positional), strict=False))
-    for position, name in enumerate(names, positional):
-        if name not in parameters or name in given:
-            raise TypingError(f"{pyfunc.__name__} takes no further argument {name!r}", span)
-        given[name] = position
-    defaults = pyfunc.__defaults__ or ()
-    for name, value in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True):
-        given.setdefault(name, Literal(value))
-    if positional > len(parameters) or len(given) < len(parameters):
-        text = f"{pyfunc.__name__}({', '.join(parameters)}) cannot be called with {count} arguments"
-        raise TypingError(text, span)
-    return tuple(given[name] for name in parameters)
-
-
-def check_signature(
-    pyfunc: Callable[..., Any], signature: Signature, args: tuple[Type, ...], span: Span
-) -> tuple[Type, ...]:
-    """The declared argument types, if the given ones convert to them."""
-    if len(signature.args) != len(args):
-        text = f"{pyfunc.__name__} is declared {signature}: {len(args)} arguments given"
-        raise TypingError(text, span)
-    for given, declared in zip(args, signature.args, strict=True):
-        if not converts(given, declared):
-            text = f"{pyfunc.__name__} is declared {signature}: {given} is no {declared}"
-            raise TypingError(text, span)
-    return signature.args
-
-
-def converts(given: Type, declared: Type) -> bool:
-    """Whether a value of type *given* is converted implicitly to *declared*."""
-    if isinstance(given, Scalar) and isinstance(declared, Scalar):
-        return True
-    if isinstance(given, types.Array) and isinstance(declared, types.Array):
-        return join(given, declared) == declared
-    return given == declared
+    values = pyfunc.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    found = dict(zip(names, values, strict=True)) | (pyfunc.__kwdefaults__ or {})
+    return {name: Literal(value) for name, value in found.items()}
 
 
 def _describe(value: Any) -> str:

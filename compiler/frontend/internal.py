@@ -10,11 +10,40 @@ def make_tuple(*items: Any) -> tuple[Any, ...]:
     return items
 
 
-def unpack(value: Any, count: int) -> Any:
-    """*value*, if it is a tuple of *count* items."""
-    if len(value) != count:
-        raise ValueError(f"expected {count} values to unpack, got {len(value)}")
+def make_closure(function: Any, *values: Any) -> Any:
+    """A function defined inside a kernel, with what it captures and its defaults."""
+    return function, values
+
+
+def star(value: Any) -> Any:
+    """The argument ``*value`` of a call, or item of a tuple."""
     return value
+
+
+def unpack(value: Any, count: int, star: int) -> Any:
+    """*value* as a tuple of *count* items, that at *star* (if not -1) a tuple of all the rest."""
+    if star < 0:
+        return tuple(value)
+    rest = len(value) - count + 1
+    return (*value[:star], tuple(value[star : star + rest]), *value[star + rest :])
+
+
+class NeedsUnrollError(Exception):
+    """A loop goes over items of different types: it must be unrolled.
+
+    Attributes:
+        key: names the loop.
+        count: the number of items.
+    """
+
+    def __init__(self, key: str, count: int) -> None:
+        super().__init__(key, count)
+        self.key, self.count = key, count
+
+
+def loop_item(value: Any, index: int, key: str) -> Any:
+    """The item at *index* of what the loop *key* goes over."""
+    return value[index]
 
 
 def range_start(start: int) -> int:
@@ -30,3 +59,10 @@ def range_more(value: int, stop: int, step: int) -> bool:
 def range_next(value: int, step: int) -> int:
     """The value after *value*."""
     return value + step
+
+
+def range_length(start: int, stop: int, step: int) -> int:
+    """The number of values of a range."""
+    span = stop - start if step > 0 else start - stop
+    size = abs(step)
+    return (span + size - 1) // size if span > 0 else 0

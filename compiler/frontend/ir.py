@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Span
+from .calls import Parameters
 from .source import Source
 
 
@@ -92,14 +93,18 @@ class Block:
 class Function:
     """A function in SSA form, untyped."""
 
-    name: str
-    parameters: tuple[str, ...]
+    parameters: Parameters
     source: Source
     span: Span
     blocks: list[Block] = field(default_factory=list)
     size: int = 0
     reads: list[tuple[str, Instr, Span]] = field(default_factory=list)
     writes: list[tuple[str, Instr, Span]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.parameters.name
 
     def instructions(self) -> Iterator[Instr]:
         """All instructions, in block order."""
@@ -108,7 +113,7 @@ class Function:
 
     def dump(self) -> str:
         """The text form."""
-        lines = [f"function {self.name}({', '.join(self.parameters)})"]
+        lines = [f"function {self.name}({', '.join(self.parameters.names)})"]
         for block in self.blocks:
             preds = " ".join(f"b{p.id}" for p in block.preds)
             lines.append(f"b{block.id}:" + (f"  ; from {preds}" if preds else ""))

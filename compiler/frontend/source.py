@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import types
 
@@ -19,6 +20,13 @@ class Source:
         self.name = pyfunc.__qualname__.rpartition("<locals>.")[2]
         self.file = pyfunc.__code__.co_filename
         self.node, self.lines = _find(pyfunc)
+
+    def inner(self, node: FunctionNode) -> Source:
+        """The same text, for a function defined inside this one."""
+        made = copy.copy(self)
+        made.node = node
+        made.name = f"{self.name}.{getattr(node, 'name', '<lambda>')}"
+        return made
 
     def span(self, node: ast.AST) -> Span:
         """Where *node* stands; a node of several lines is marked on its first."""

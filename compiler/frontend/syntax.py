@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import operator
 import types
 import warnings
@@ -13,66 +12,68 @@ from weakref import WeakKeyDictionary
 
 from ..errors import CompileError, CompileWarning
 from . import internal
-from .expressions import AUGMENTED, Expressions
-from .ir import Block, Function, Instr, Op
+from .calls import parameters_of
+from .expressions import AUGMENTED, stored
+from .functions import Functions, defined
+from .ir import Function, Instr, Op
+from .loops import Loops
 from .source import Source
 from .ssa import Builder, simplify
 
 
-def build(pyfunc: Callable[..., Any]) -> Function:
+def build(pyfunc: Callable[..., Any], unroll: dict[str, int] | None = None) -> Function:
     """The SSA form of a Python function.
+
+    Args:
+        unroll: loops to unroll, by the key that NeedsUnroll names them with, and how often.
 
     Raises:
         CompileError: the source is not to be had, or uses what kernels cannot.
     """
     if not isinstance(pyfunc, types.FunctionType):
         raise CompileError(f"{pyfunc!r} is not a Python function: only those can be compiled")
-    if pyfunc in _BUILT:
-        return _BUILT[pyfunc]
-    source = Source(pyfunc)
-    function = Function(source.name, _parameters(source), source, source.span(source.node))
-    Syntax(function, pyfunc).run()
-    simplify(function)
-    _check_reads(function)
-    _BUILT[pyfunc] = function
-    return function
+    forms = _BUILT.setdefault(pyfunc, {})
+    key = frozenset((unroll or {}).items())
+    if key not in forms:
+        source = Source(pyfunc)
+        shape = parameters_of(source.node, source.name, source.span)
+        forms[key] = walk(Function(shape, source, source.span(source.node)), pyfunc, unroll)
+    return forms[key]
 
 
 # Globals and closure values are frozen here, for all specialisations alike.
-_BUILT: WeakKeyDictionary[Callable[..., Any], Function] = WeakKeyDictionary()
+_BUILT: WeakKeyDictionary[Callable[..., Any], dict[frozenset[tuple[str, int]], Function]] = (
+    WeakKeyDictionary()
+)
 
 
-def _parameters(source: Source) -> tuple[str, ...]:
-    args = source.node.args
-    if args.vararg or args.kwarg or args.kwonlyargs:
-        extra = args.vararg or args.kwarg or args.kwonlyargs[0]
-        raise CompileError(
-            "*args, **kwargs and keyword-only parameters are not supported in a kernel: name "
-            "each parameter",
-            source.span(extra),
-        )
-    return tuple(arg.arg for arg in (*args.posonlyargs, *args.args))
+def walk(function: Function, pyfunc: Callable[..., Any], unroll: dict[str, int] | None) -> Function:
+    """Fill *function* from its syntax; *pyfunc* is where globals are looked up."""
+    Syntax(function, pyfunc, unroll or {}).run()
+    simplify(function)
+    _check_reads(function)
+    return function
 
 
-class _Loop:
-    """Where break and continue go."""
-
-    def __init__(self, again: Block, done: Block) -> None:
-        self.again, self.done = again, done
-
-
-class Syntax(Expressions):
+class Syntax(Functions, Loops):
     """One walk over a function's statements."""
 
-    def __init__(self, function: Function, pyfunc: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Function, pyfunc: Callable[..., Any], unroll: dict[str, int]
+    ) -> None:
         super().__init__(Builder(function), function.source, pyfunc)
-        self.locals = set(function.parameters) | set(_stored(function.source.node))
-        self.loops: list[_Loop] = []
+        node = function.source.node
+        self.locals = set(function.parameters.names) | set(stored(node))
+        self.functions = defined(node)
+        self.locals_made = {}
+        self.walk = walk
+        self.loops = []
+        self.unroll = unroll
 
     def run(self) -> None:
         """Walk the whole function."""
         function, node = self.b.function, self.source.node
-        for index, name in enumerate(function.parameters):
+        for index, name in enumerate(function.parameters.names):
             self.b.env[name] = self.b.emit(Op.ARG, [], index, function.span)
         if isinstance(node, ast.Lambda):
             self.b.leave(self.visit(node.body), self.span(node.body))
@@ -144,14 +145,14 @@ class Syntax(Expressions):
     def unpack(self, target: ast.Tuple | ast.List, value: Instr) -> None:
         """Store the items of a tuple."""
         span = self.span(target)
-        for item in target.elts:
-            if isinstance(item, ast.Starred):
-                self.refuse(item)
-        count = self.b.const(len(target.elts), span)
-        whole = self.b.apply(internal.unpack, [value, count], span)
+        stars = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
+        star = stars[0] if stars else -1
+        shape = [self.b.const(n, span) for n in (len(target.elts), star)]
+        whole = self.b.apply(internal.unpack, [value, *shape], span)
         for index, item in enumerate(target.elts):
             place = self.b.const(index, span)
-            self.assign(item, self.b.apply(operator.getitem, [whole, place], span))
+            part = self.b.apply(operator.getitem, [whole, place], span)
+            self.assign(item.value if isinstance(item, ast.Starred) else item, part)
 
     # AST: Delete(expr* targets)
     def visit_Delete(self, node: ast.Delete) -> None:
@@ -176,104 +177,6 @@ class Syntax(Expressions):
                 self.body(statements)
                 self.b.jump(end)
         self.b.start(end, span)
-
-    # AST: While(expr test, stmt* body, stmt* orelse)
-    def visit_While(self, node: ast.While) -> None:
-        header, body = self.b.new_block(), self.b.new_block()
-        exhausted, done = self.b.new_block(), self.b.new_block()
-        span = self.span(node.test)
-        self.b.jump(header)
-        self.b.start_loop(header, _stored(node), span)
-        self.condition(node.test, body, exhausted)
-        self.loops.append(_Loop(header, done))
-        if self.b.start(body, span):
-            self.body(node.body)
-            self.b.jump(header)
-        self.loops.pop()
-        self.b.close_loop(header)
-        self._finish_loop(node, exhausted, done)
-
-    def _finish_loop(self, node: ast.While | ast.For, exhausted: Block, done: Block) -> None:
-        span = self.span(node)
-        if self.b.start(exhausted, span):
-            self.body(node.orelse)
-            self.b.jump(done)
-        self.b.start(done, span)
-
-    # AST: For(expr target, expr iter, stmt* body, stmt* orelse, string? type_comment)
-    def visit_For(self, node: ast.For) -> None:
-        span = self.span(node.iter)
-        bounds = self._range(node.iter)
-        if bounds is None:
-            sequence = self.visit(node.iter)
-            stop = self.b.apply(builtins.len, [sequence], span)
-            start, step = self.b.const(0, span), self.b.const(1, span)
-        else:
-            sequence, (start, stop, step) = None, bounds
-        counter = f".counter{node.lineno}.{node.col_offset}"
-        self.b.env[counter] = self.b.apply(internal.range_start, [start], span)
-
-        header, body, latch = self.b.new_block(), self.b.new_block(), self.b.new_block()
-        exhausted, done = self.b.new_block(), self.b.new_block()
-        self.b.jump(header)
-        self.b.start_loop(header, [*_stored(node), counter], span)
-        value = self.b.env[counter]
-        more = self.b.apply(internal.range_more, [value, stop, step], span)
-        self.b.branch(more, body, exhausted, span)
-        self.loops.append(_Loop(latch, done))
-        self.b.start(body, span)
-        if sequence is not None:
-            value = self.b.apply(operator.getitem, [sequence, value], span)
-        self.assign(node.target, value)
-        self.body(node.body)
-        self.b.jump(latch)
-        self.loops.pop()
-        if self.b.start(latch, span):
-            self.b.env[counter] = self.b.apply(
-                internal.range_next, [self.b.env[counter], step], span
-            )
-            self.b.jump(header)
-        self.b.close_loop(header)
-        self._finish_loop(node, exhausted, done)
-
-    def _range(self, node: ast.expr) -> tuple[Instr, Instr, Instr] | None:
-        """The bounds, if *node* is a call of the builtin range."""
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return None
-        if node.func.id in self.locals or self.lookup(node.func.id, node.func) is not range:
-            return None
-        span = self.span(node)
-        if node.keywords or not 1 <= len(node.args) <= 3:
-            raise CompileError("range takes one to three positional arguments", span)
-        values = [self.visit(arg) for arg in node.args]
-        if len(values) == 1:
-            values.insert(0, self.b.const(0, span))
-        if len(values) == 2:
-            values.append(self.b.const(1, span))
-        return values[0], values[1], values[2]
-
-    # AST: Break
-    def visit_Break(self, node: ast.Break) -> None:
-        self.b.jump(self.loops[-1].done)
-
-    # AST: Continue
-    def visit_Continue(self, node: ast.Continue) -> None:
-        self.b.jump(self.loops[-1].again)
-
-
-def _stored(node: ast.AST) -> list[str]:
-    """The names that *node* assigns, without those of functions defined inside it."""
-    names: dict[str, None] = {}
-    work = list(ast.iter_child_nodes(node))
-    while work:
-        child = work.pop()
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
-            names[child.id] = None
-        if isinstance(child, ast.For):
-            names[f".counter{child.lineno}.{child.col_offset}"] = None
-        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-            work += ast.iter_child_nodes(child)
-    return list(names)
 
 
 def _check_reads(function: Function) -> None:

@@ -14,9 +14,23 @@ from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast, shape, strides
 from ..lowering.models import I8, Value, memory_type
-from ..types import Array, Boolean, Integer, Literal, Slice, Tuple, Type, number, widen
+from ..types import (
+    Array,
+    Boolean,
+    Closure,
+    Integer,
+    Literal,
+    Slice,
+    Star,
+    Tuple,
+    Type,
+    number,
+    widen,
+)
 from ..typing.promotion import join
 from ..typing.registry import REGISTRY, Match
+from . import pylib
+from .operators import no_lowering
 
 row = REGISTRY.function
 
@@ -253,21 +267,73 @@ def tuple_item(b: Builder, match: Match, owner: Value, index: Value) -> Value:
     return Value(match.returns, tuple(leaves))
 
 
-def _unpack(value: Type, count: Type) -> Match | None:
-    assert isinstance(count, Literal)
+def _unpack(value: Type, count: Type, star: Type) -> Match | None:
+    assert isinstance(count, Literal) and isinstance(star, Literal)
     if isinstance(value, Literal) and isinstance(value.value, tuple):
         value = Tuple(tuple(Literal(item) for item in value.value))
     if not isinstance(value, Tuple):
         raise TypingError(f"{widen(value)} cannot be unpacked: only tuples can")
-    if len(value.items) != count.value:
-        raise TypingError(f"{len(value.items)} values to unpack into {count.value} names")
-    return Match((value, None), value)
+    given, names, at = len(value.items), count.value, star.value
+    if given != names if at < 0 else given < names - 1:
+        raise TypingError(f"{given} values to unpack into {names} names")
+    if at < 0:
+        return Match((value, None, None), value)
+    end = at + given - names + 1
+    items = (*value.items[:at], Tuple(value.items[at:end]), *value.items[end:])
+    return Match((value, None, None), Tuple(items))
 
 
 @row(internal.unpack, rule=_unpack)
-def unpack(b: Builder, match: Match, value: Value, count: Value) -> Value:
-    """The tuple itself, once its length is known to be right"""
-    return value
+def unpack(b: Builder, match: Match, value: Value, count: Value, star: Value) -> Value:
+    """The same leaves, once the length is known to be right"""
+    return Value(match.returns, value.leaves)
+
+
+def _star(value: Type) -> Match:
+    if isinstance(value, Literal) and isinstance(value.value, tuple):
+        value = Tuple(tuple(Literal(item) for item in value.value))
+    if not isinstance(value, Tuple):
+        raise TypingError(f"{widen(value)} cannot follow a *: only tuples can")
+    return Match((value,), Star(value.items))
+
+
+def _closure(function: Type, *values: Type) -> Match:
+    assert isinstance(function, Literal)
+    return Match((None,) * (len(values) + 1), Closure(function.value, values))
+
+
+row(internal.star, rule=_star)(_join_leaves)
+row(internal.make_closure, rule=_closure)(_join_leaves)
+
+
+def _loop_item(owner: Type, index: Type, key: Type) -> Match | None:
+    """The item of a loop; a loop over items of different types must be unrolled."""
+    try:
+        row_, match = REGISTRY.resolve(operator.getitem, (owner, index))
+    except TypingError:
+        wide = widen(owner)
+        if not isinstance(wide, Tuple):
+            raise TypingError(f"{wide} cannot be gone over by a loop") from None
+        assert isinstance(key, Literal)
+        raise internal.NeedsUnrollError(key.value, len(wide.items)) from None
+    return Match((*match.args, None), match.returns, (row_, match))
+
+
+@row(internal.loop_item, rule=_loop_item)
+def loop_item(b: Builder, match: Match, owner: Value, index: Value, key: Value) -> Value:
+    """Indexing, by what the loop counts"""
+    row_, inner = match.data
+    result: Value = row_.lower(b, inner, owner, index)
+    return result
+
+
+def _contains(owner: Type, value: Type) -> Match | None:
+    if isinstance(widen(owner), Tuple | Array):
+        return Match((None, None), types.boolean, python=pylib.contains)
+    return None
+
+
+row(operator.contains, rule=_contains)(no_lowering)
 
 
 # Attributes

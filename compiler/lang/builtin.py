@@ -69,6 +69,14 @@ def range_next(b: Builder, match: Match, value: Value, step: Value) -> Value:
     return Value(types.py_int, (b.llvm.add(value.leaf, step.leaf, flags=("nsw",)),))
 
 
+row(
+    internal.range_length,
+    rule=lambda start, stop, step: Match(
+        (types.py_int,) * 3, types.py_int, python=internal.range_length
+    ),
+)(no_lowering)
+
+
 # Casts
 
 

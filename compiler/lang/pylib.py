@@ -120,3 +120,8 @@ def isqrt(n: Any) -> Any:
     while root + 1 <= n // (root + 1):
         root += 1
     return root
+
+
+def contains(items: Any, value: Any) -> Any:
+    """Whether one of the items equals value."""
+    return any(item == value for item in items)

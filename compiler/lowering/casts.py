@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from .. import types
 from ..errors import TypingError
-from ..types import Array, Boolean, Float, Integer, Literal, Scalar, Tuple, Type
+from ..types import Array, Boolean, Closure, Float, Integer, Literal, Scalar, Tuple, Type
 from .builder import Builder
 from .models import I64, Value, scalar_type
 
@@ -28,8 +28,9 @@ def cast(b: Builder, value: Value, to: Type) -> Value:
         return _literal(b, given.value, to)
     if isinstance(given, Scalar) and isinstance(to, Scalar):
         return Value(to, (_scalar(b, value.leaf, given, to),))
-    if isinstance(given, Tuple) and isinstance(to, Tuple):
-        items = zip(b.items(value), to.items, strict=True)
+    both = (given, to)
+    if all(isinstance(ty, Tuple) for ty in both) or all(isinstance(ty, Closure) for ty in both):
+        items = zip(b.items(value), to.items, strict=True)  # type: ignore[attr-defined]
         return Value(to, tuple(leaf for item, ty in items for leaf in cast(b, item, ty).leaves))
     if isinstance(given, Array) and isinstance(to, Array):
         return _array(b, value, given, to)

@@ -9,9 +9,10 @@ from llvmlite import ir
 
 from .. import types
 from ..errors import CompileError
+from ..frontend.calls import Source
 from ..frontend.infer import Typed
 from ..frontend.ir import Block, Branch, Instr, Jump, Op, Return
-from ..types import BoundMethod, Literal
+from ..types import BoundMethod, Closure, Literal, Star, Tuple
 from ..typing.registry import Registry
 from .builder import Builder, Module
 from .casts import cast
@@ -198,19 +199,28 @@ class Lowering:
                 phi.add_incoming(leaf, end)
 
     def _operands(self, instr: Instr) -> list[Value]:
-        args = instr.args if instr.op is Op.APPLY else instr.args[1:]
-        return [self.value(arg) for arg in args]
+        """The arguments of a call: ``*tuple`` spliced in, what a bound callee brings first."""
+        values: list[Value] = []
+        for arg in instr.args if instr.op is Op.APPLY else instr.args[1:]:
+            value = self.value(arg)
+            values += self.b.items(value) if isinstance(value.type, Star) else [value]
+        if instr.op is not Op.CALL:
+            return values
+        callee = self.value(instr.args[0])
+        if isinstance(callee.type, BoundMethod):
+            return [Value(callee.type.owner, callee.leaves), *values]
+        if isinstance(callee.type, Closure):
+            split = callee.type.function.parameters.captured
+            items = self.b.items(callee)
+            return [*items[:split], *values, *items[split:]]
+        return values
 
     def lower_match(self, instr: Instr) -> Value:
         """Emit the code of a registry row."""
         row, match = self.typed.matches[instr]
-        args = self._operands(instr)
-        if instr.op is Op.CALL and isinstance(self.typed.types[instr.args[0]], BoundMethod):
-            bound = self.value(instr.args[0])
-            args.insert(0, Value(bound.type.owner, bound.leaves))  # type: ignore[attr-defined]
         args = [
             arg if ty is None else cast(self.b, arg, ty)
-            for arg, ty in zip(args, match.args, strict=True)
+            for arg, ty in zip(self._operands(instr), match.args, strict=True)
         ]
         result: Value = row.lower(self.b, match, *args)
         return result
@@ -223,10 +233,19 @@ class Lowering:
         operands = self._operands(instr)
         leaves: list[ir.Value] = []
         for source, ty in zip(sources, callee.args, strict=True):
-            given = Value(source) if isinstance(source, Literal) else operands[source]
-            leaves += cast(self.b, given, ty).leaves
+            leaves += cast(self.b, self._given(source, operands), ty).leaves
         function = self.program.device(callee)
         return unpack(self.b, self.b.llvm.call(function, leaves), callee.returns)
+
+    @staticmethod
+    def _given(source: Source, operands: list[Value]) -> Value:
+        if isinstance(source, Literal):
+            return Value(source)
+        if isinstance(source, int):
+            return operands[source]
+        items = [operands[position] for position in source]
+        leaves = tuple(leaf for item in items for leaf in item.leaves)
+        return Value(Tuple(tuple(item.type for item in items)), leaves)
 
     def lower_attr(self, instr: Instr) -> Value:
         owner = self.value(instr.args[0])

@@ -90,5 +90,7 @@ MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
     types.BoundMethod: lambda layout, ty: layout.leaves(ty.owner),
     types.Tuple: _items,
     types.Slice: _items,
+    types.Star: _items,
+    types.Closure: _items,
     types.Array: _array,
 }

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from .. import types
-from ..types import Array, Boolean, Float, Integer, Literal, Scalar, Tuple, Type
+from ..types import Array, Boolean, Closure, Float, Integer, Literal, Scalar, Tuple, Type
 
 
 def arithmetic(ty: Scalar) -> Scalar:
@@ -78,6 +78,10 @@ def join(left: Type, right: Type) -> Type | None:
         return _join_tuples(wide_left, wide_right)
     if isinstance(left, Array) and isinstance(right, Array):
         return _join_arrays(left, right)
+    if isinstance(left, Closure) and isinstance(right, Closure):
+        items = _join_tuples(Tuple(left.items), Tuple(right.items))
+        same = left.function is right.function
+        return Closure(left.function, items.items) if same and items else None
     return wide_left if wide_left == wide_right else None
 
 
@@ -116,3 +120,12 @@ def _join_arrays(left: Array, right: Array) -> Array | None:
         space=left.space if left.space == right.space else "generic",
         readonly=left.readonly or right.readonly,
     )
+
+
+def converts(given: Type, declared: Type) -> bool:
+    """Whether a value of type *given* is converted implicitly to *declared*."""
+    if isinstance(given, Scalar) and isinstance(declared, Scalar):
+        return True
+    if isinstance(given, Array) and isinstance(declared, Array):
+        return join(given, declared) == declared
+    return given == declared

@@ -34,15 +34,20 @@ BAD = {
     "set": ("y = {1, 2}", 1, "Set is not supported"),
     "comprehension": ("y = [i for i in range(3)]", 1, "write a for loop"),
     "fstring": ("y = f'{n}'", 1, "JoinedStr"),
-    "lambda": ("f = lambda v: v", 1, "Lambda is not supported"),
-    "nested function": ("def f(v):\n    return v", 1, "FunctionDef is not supported"),
+    "decorated function": ("@cuda.jit\ndef f(v):\n    return v", 2, "no decorators"),
+    "function twice": ("def f():\n    return 1\nf = 2", 1, "several meanings"),
+    "nested recursion": ("def f(v):\n    return f(v)\nf(1)", 1, "calls itself"),
+    "function stored": ("x[0] = lambda: 1", 1, "cannot be stored"),
+    "generator": ("y = tuple(i for i in x)", 1, "argument of sum, any or all"),
     "class": ("class A:\n    pass", 1, "ClassDef is not supported"),
     "import": ("import math", 1, "top of the file"),
     "global": ("global z\nz = 1", 1, "Global is not supported"),
     "yield": ("yield 1", 1, "Yield is not supported"),
-    "in": ("if n in x:\n    pass", 1, "`in` is not supported"),
+    "in": ("if n in 3:\n    pass", 1, "contains"),
     "complex literal": ("y = 1j", 1, "complex constant"),
-    "star": ("a, *b = pair(1, 2)", 1, "Starred is not supported"),
+    "star": ("a, b, c, *d = pair(1, 2)", 1, "2 values to unpack"),
+    "star of a number": ("y = pair(*n)", 1, "only tuples can"),
+    "keyword arguments": ("def f(**k):\n    return 1\nf()", 1, r"\*\*kwargs is not supported"),
     "double star": ("pair(**n)", 1, r"\*\* in a call"),
     "undefined": ("x[0] = zzz", 1, "name 'zzz' is not defined"),
     "before assignment": ("x[0] = y\ny = 1", 1, "no path assigns it"),
@@ -134,13 +139,13 @@ def test_an_error_in_a_callee_shows_the_call():
     assert "x[0] = inner(x)" in str(caught.value)
 
 
-def test_recursion_is_refused():
-    """A function that calls itself would never end to be typed."""
+def test_recursion_without_end_is_refused():
+    """A function that calls itself on every path has no type to return."""
 
     def again(n):
         return again(n)
 
-    with pytest.raises(CompileError, match="recursion"):
+    with pytest.raises(CompileError, match="calls itself on every path"):
         infer_kernel(again, (types.py_int,))
 
 
