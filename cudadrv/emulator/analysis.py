@@ -138,10 +138,13 @@ class Plan:
         spins: ids of the backward branches of loops that may wait for another thread.
         has_warp_operations: threads may wait for others of their warp.
         has_local: some function has local variables, so generic pointers may point to them.
+        checked: accesses are checked; has_heap: but memory from malloc is not known.
         addressed: functions whose address is taken, in order.
     """
 
-    def __init__(self, module: Module, entry: Function, addressed: list[str]) -> None:
+    def __init__(
+        self, module: Module, entry: Function, addressed: list[str], checked: bool = False
+    ) -> None:
         self.module = module
         self.entry = entry
         self.functions: dict[str, Function] = {}
@@ -151,6 +154,8 @@ class Plan:
         self.shared: dict[int, int] = {}
         self.shared_bytes = 0
         self.spins: set[int] = set()
+        self.checked = checked
+        self.has_heap = False
         self.has_local = False
         self.has_warp_operations = False
         self.addressed = addressed
@@ -160,6 +165,8 @@ class Plan:
             self.shared_bytes = -(-self.shared_bytes // alignment(variable)) * alignment(variable)
         for variable in self._extern:
             self.shared[id(variable)] = self.shared_bytes
+        if checked:
+            self.exits.update(self.functions)
         self._spread(self.suspends)
         self._spread(self.exits)
         self.recursive = {name for name in self.calls if name in self._reached(name)}
@@ -224,6 +231,7 @@ class Plan:
         if function.body:
             return [name]
         if name in PROVIDED:
+            self.has_heap |= name == "malloc"
             return []
         raise PtxError(f"function {name} is declared but not defined", call.line)
 

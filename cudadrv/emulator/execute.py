@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 from . import runtime
-from .layout import LAUNCH
+from .layout import LAUNCH, WORKSPACE_BYTES
 from .program import Kernel
-from .state import device
+from .state import current, device
 
 Dim = tuple[int, int, int]
 # Handing blocks to other threads costs about this; less work than that stays on the caller's.
@@ -64,10 +64,13 @@ def execute(
     record.block_x, record.block_y, record.block_z = block
     record.dynamic_bytes = dynamic
     record.shared_bytes = kernel.plan.shared_bytes + dynamic
+    ranges = current().memory.ranges() if kernel.plan.checked else None
+    if ranges:
+        record.ranges, record.range_count = ctypes.addressof(ranges), len(ranges) // 2
     run = shared.run
     total = grid[0] * grid[1] * grid[2]
     if cooperative:
-        workspace = ctypes.create_string_buffer(256)
+        workspace = ctypes.create_string_buffer(WORKSPACE_BYTES)
         record.workspace = ctypes.addressof(workspace)
         _run_together(run, record, total)
     else:
@@ -111,8 +114,10 @@ def _run_together(run: Any, record: Any, total: int) -> None:
 
 
 _REASONS = {
+    700: "access to memory outside of all allocations",
     702: "all remaining threads wait for threads that do not come",
     710: "assertion failed",
+    716: "access at an address that is not a multiple of its size",
     717: "call of an address that is not a function",
     719: "trap",
 }
@@ -124,3 +129,7 @@ def _report(kernel: Kernel, record: Any) -> None:
     block, thread = tuple(record.error_block), tuple(record.error_thread)
     place = f"block {block}" if record.error == 702 else f"block {block}, thread {thread}"
     print(f"cudadrv emulator: kernel {kernel.name}, {place}: {reason}", file=sys.stderr)
+    if record.error_address:
+        print(f"  address {record.error_address:#x}", file=sys.stderr)
+    if record.error_line:
+        print(f"  PTX {kernel.program.locate(record.error_line)}", file=sys.stderr)

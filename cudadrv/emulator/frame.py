@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .analysis import Plan, alignment, byte_size
 from .builder import Builder, Module
 from .errors import PtxError
-from .frame_names import INVARIANT
+from .frame_names import ENVIRONMENT, INVARIANT
 from .isa import special_register
 from .layout import LAUNCH, THREAD, WORKER
 from .syntax import (
@@ -239,6 +239,38 @@ class Frame(Builder):
             return self.op(f"inttoptr i64 {value} to ptr")
         root = "%shared" if space == "shared" else "%memory"
         return self.op(f"getelementptr i8, ptr {root}, i64 {value}")
+
+    def access(self, space: str, address: Operand, size: int) -> str:
+        """The host pointer for an access of *size* bytes, checked if the kernel is to be."""
+        pointer = self.pointer(space, address)
+        unknown = self.is_private(space) or (self.plan.has_heap and space != "shared")
+        if self.plan.checked and not unknown:
+            at = self.op(f"ptrtoint ptr {pointer} to i64")
+            self.check(at, size, space == "shared")
+        return pointer
+
+    def check(self, address: str, size: int, shared: bool) -> None:
+        """End the thread with an error if an access is not to memory that it may access."""
+        arguments = ("ptr %launch", "ptr %worker", f"i64 {address}", f"i64 {size}")
+        code = self.call("emulator.check", "i64", *arguments, f"i32 {int(shared)}")
+        bad, good = self.fresh("bad"), self.fresh("good")
+        self.branch(self.icmp("ne", "i64", code, "0"), bad, good)
+        self.label(bad)
+        self.fail(self.resize(code, 64, 32), address)
+        self.label(good)
+
+    def fail(self, code: str, address: str = "0") -> None:
+        """End the launch with a CUresult; this thread ends here."""
+        coordinates = [f"i32 {variable.split()[1]}" for variable in ENVIRONMENT[5:]]
+        arguments = (f"i32 {code}", f"i32 {self.line}", f"i64 {address}", *coordinates)
+        self.call("emulator.fail", "void", "ptr %launch", *arguments)
+        self.leave()
+
+    def leave(self) -> None:
+        """End the thread; a function that is not part of the kernel's body tells its caller."""
+        if self.is_device_function:
+            self.do(f"store i32 1, ptr {self.worker('exiting')}")
+        self.jump("exit")
 
     def is_private(self, space: str) -> bool:
         """Whether an access may be to a thread's own memory."""

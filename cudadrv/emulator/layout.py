@@ -36,17 +36,20 @@ class Record:
 # One launch. *next* is the next block to run, shared by all workers; blocks from *limit* on wait.
 # *block* runs a block; for kernels of coroutines it is the scheduler, and *thread* starts a thread.
 # *workspace* is the address of what a cooperative grid's barrier counts in, 0 for other launches.
-# *error* is a CUresult; the block and thread that set it stand beside it.
+# *ranges* are the allocations, in order, for kernels that check their accesses.
+# *error* is a CUresult; beside it stand the block and thread that set it, the line of the PTX, and
+# the address if it was one.
 LAUNCH = Record(
     "launch",
     (
         ("params", "ptr"), ("memory", "ptr"), ("block", "ptr"), ("thread", "ptr"),
-        ("workspace", "i64"),
+        ("workspace", "i64"), ("ranges", "ptr"), ("range_count", "i64"),
         ("next", "i64"), ("limit", "i64"), ("chunk", "i64"), ("grid_id", "i64"),
         ("grid_x", "i32"), ("grid_y", "i32"), ("grid_z", "i32"),
         ("block_x", "i32"), ("block_y", "i32"), ("block_z", "i32"),
         ("shared_bytes", "i32"), ("dynamic_bytes", "i32"), ("has_warp_operations", "i32"),
         ("error", "i32"), ("error_block", "[3 x i32]"), ("error_thread", "[3 x i32]"),
+        ("error_line", "i32"), ("error_address", "i64"),
     ),
 )  # fmt: skip
 
@@ -72,9 +75,15 @@ THREAD = Record(
     ),
 )  # fmt: skip
 
+# A range of addresses that may be accessed; *end* is the first behind it.
+RANGE = Record("range", (("start", "i64"), ("end", "i64")))
+
 # What a thread of a block is doing: worker.state and the bytes of worker.states. AT_FULL is barrier
 # 0 for all threads, which needs no record; AT_BARRIER is any other.
 RUNNABLE, DONE, AT_FULL, AT_BARRIER, AT_WARP, GATHERING = range(6)
 
 # Shared memory beyond the kernel's own that each block has, as devices from sm_90 on reserve.
 RESERVED_SHARED_BYTES = 1024
+
+# What a cooperative grid's barrier counts in.
+WORKSPACE_BYTES = 256

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 
 from .builder import Builder, Module
-from .layout import LAUNCH, THREAD, WORKER
+from .layout import LAUNCH, RANGE, THREAD, WORKER
 
-RECORDS = {record.name: record for record in (LAUNCH, WORKER, THREAD)}
+RECORDS = {record.name: record for record in (LAUNCH, WORKER, THREAD, RANGE)}
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "udiv", ast.Mod: "urem",
     ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "lshr",

@@ -82,6 +82,13 @@ class Memory:
             require(found and (address or 0) + size <= found.address + found.size)
         return address or 0
 
+    def ranges(self) -> Any:
+        """(start, end) of every allocation in order, side by side in a ctypes array."""
+        with self._lock:
+            found = [self._found[start] for start in self._starts]
+        ends = (edge for a in found for edge in (a.address, a.address + a.size))
+        return (ctypes.c_uint64 * (2 * len(found)))(*ends)
+
     def clear(self) -> None:
         """Forget all allocations."""
         with self._lock:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+from itertools import chain
 
-from .analysis import Plan, address_taken, alignment, byte_size, param_layout
+from cudadrv import config
+
+from .analysis import Plan, address_taken, alignment, byte_size, instructions, param_layout
 from .check import check
 from .errors import PtxError
 from .jit import Code, compiled
@@ -28,7 +31,7 @@ class Kernel(Object):
         self.params = param_layout(entry.params)
         self.params_size = max((offset + size for offset, size in self.params), default=0)
         self.attributes: dict[int, int] = {}
-        self.plan = Plan(program.module, entry, program.addressed)
+        self.plan = Plan(program.module, entry, program.addressed, config.emulator_check())
         self._lock = threading.Lock()
         self._code: Code | None = None
 
@@ -83,6 +86,16 @@ class Program(Object):
         if 0 < error.line <= len(lines):
             error.text = lines[error.line - 1]
         return error
+
+    def locate(self, line: int) -> str:
+        """A line of the PTX, and where in the source it comes from if the PTX tells."""
+        text = f"line {line}: {self.text.splitlines()[line - 1].strip()}"
+        bodies = [f.body for f in self.module.functions.values() if f.body]
+        for found in chain.from_iterable(map(instructions, bodies)):
+            if found.line == line and found.source:
+                file, at = found.source
+                return f"{text}\n  source {self.module.files.get(file, file)}:{at}"
+        return text
 
     def unload(self) -> None:
         """Make its handles invalid."""

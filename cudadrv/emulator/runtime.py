@@ -26,7 +26,7 @@ class Runtime:
         self.code = jit.Code(scheduler.runtime(), fully=False)
         self.block = self.code.address("block")
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.address("run"))
-        for name in ("emulator.fail", "emulator.frame"):
+        for name in ("emulator.fail", "emulator.frame", "emulator.check"):
             jit.define(name, self.code.address(name))
 
 
@@ -34,6 +34,8 @@ class Runtime:
 def install() -> Runtime:
     """Compile what kernels share, and make it known to their code."""
     _define("emulator.vprintf", ctypes.c_int32, vprintf, ctypes.c_uint64, ctypes.c_uint64)
+    texts = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64)
+    _define("emulator.assertfail", None, assertfail, *texts)
     _define("emulator.nanoseconds", ctypes.c_uint64, time.time_ns)
     return Runtime()
 
@@ -55,6 +57,12 @@ def vprintf(form: int, arguments: int) -> int:
         sys.stdout.write(text.decode(errors="replace"))
         sys.stdout.flush()
     return count
+
+
+def assertfail(message: int, file: int, line: int, function: int) -> None:
+    """What a failed assert() in CUDA C says, on stderr."""
+    said, where, who = (ctypes.string_at(at).decode() for at in (message, file, function))
+    print(f"{where}:{line}: {who}: Assertion `{said}` failed.", file=sys.stderr)
 
 
 def format_text(form: bytes, at: int) -> tuple[bytes, int]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from . import layout
 from .builder import Module
-from .layout import LAUNCH, RESERVED_SHARED_BYTES, THREAD, WORKER
+from .layout import (
+    LAUNCH,
+    RANGE,
+    RESERVED_SHARED_BYTES,
+    THREAD,
+    WORKER,
+    WORKSPACE_BYTES,
+)
 from .lowlevel import lower
 
 # What a coroutine calls.
@@ -51,13 +58,16 @@ def loop() -> str:
 def runtime() -> str:
     """The module all kernels share: `run`, and `block` for kernels of coroutines."""
     module = Module()
-    module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD)]
+    module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD, RANGE)]
     states = ("RUNNABLE", "DONE", "AT_FULL", "AT_BARRIER", "AT_WARP", "GATHERING")
     constants = {name: getattr(layout, name) for name in states}
     # 1024 for its alignment, 16 for that of the reserved part
     constants["SHARED_EXTRA"] = 1024 + 16 + RESERVED_SHARED_BYTES
+    constants["RESERVED"] = 16 + RESERVED_SHARED_BYTES
+    constants["WORKSPACE"] = WORKSPACE_BYTES
+    constants["PARAMETERS"] = 32764  # bytes, the most that a kernel has
     exported = {"run": "run", "run_block": "block"}
-    exported |= {name: f"emulator.{name}" for name in ("fail", "frame")}
+    exported |= {name: f"emulator.{name}" for name in ("fail", "frame", "check")}
     lower(module, _RUNTIME, constants, exported)
     return module.text()
 
@@ -141,14 +151,45 @@ def take(l: launch, w: worker) -> int:
         b += 1
     return 1
 
-def fail(l: launch, code: i32, tx: i32, ty: i32, tz: i32, bx: i32, by: i32, bz: i32):
+def fail(l: launch, code: i32, line: i32, address: int,
+         tx: i32, ty: i32, tz: i32, bx: i32, by: i32, bz: i32):
     if claim(l.error, code) == 0:
+        l.error_line = line
+        l.error_address = address
         l.error_thread[0] = tx
         l.error_thread[1] = ty
         l.error_thread[2] = tz
         l.error_block[0] = bx
         l.error_block[1] = by
         l.error_block[2] = bz
+
+# The CUresult of an access of some bytes, a power of two: 0 if it may be done.
+def check(l: launch, w: worker, address: int, size: int, shared: i32) -> int:
+    if address & (size - 1):
+        return 716
+    end = address + size
+    if (address >= w.shared) & (end <= w.shared + l.shared_bytes + RESERVED):
+        return 0
+    if shared:
+        return 700
+    if (address >= l.params) & (end <= l.params + PARAMETERS):
+        return 0
+    if (l.workspace != 0) & (address >= l.workspace) & (end <= l.workspace + WORKSPACE):
+        return 0
+    ranges: range = l.ranges
+    low = 0
+    high = l.range_count
+    while low < high:
+        middle = (low + high) >> 1
+        if ranges[middle].start <= address:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return 700
+    if end <= ranges[low - 1].end:
+        return 0
+    return 700
 
 # Memory for the coroutine of thread n; they lie side by side.
 def frame(w: worker, size: int, n: i32) -> int:
@@ -182,7 +223,7 @@ def run_block(l: launch, w: worker, cx: i32, cy: i32, cz: i32):
             resume_all(w, AT_FULL)
         else:
             if (release_barriers(w) | moved) == 0:
-                fail(l, 702, 0, 0, 0, cx, cy, cz)
+                fail(l, 702, 0, 0, 0, 0, 0, cx, cy, cz)
                 return
             if l.has_warp_operations == 0:
                 resume_all(w, RUNNABLE)

@@ -215,38 +215,26 @@ class Translator(Frame):
             self.call_direct(function, pointers)
             self.jump(done)
         self.label(wrong)
-        self.fail(717)
+        self.fail("717")
         self.label(done)
 
     def call_provided(self, name: str, pointers: list[str]) -> None:
         """Call a function that the emulator provides."""
-        if name in ("vprintf", "__assertfail"):
+        if name == "vprintf":
             arguments = [f"i64 {self.op(f'load i64, ptr {p}')}" for p in pointers[-2:]]
-            if name == "vprintf":
-                value = self.call("emulator.vprintf", "i32", *arguments)
-                self.do(f"store i32 {value}, ptr {pointers[0]}")
-                return
-            self.fail(710)
+            value = self.call("emulator.vprintf", "i32", *arguments)
+            self.do(f"store i32 {value}, ptr {pointers[0]}")
+        elif name == "__assertfail":
+            kinds = ("i64", "i64", "i32", "i64")
+            loaded = [self.op(f"load {k}, ptr {p}") for k, p in zip(kinds, pointers, strict=False)]
+            arguments = [f"{k} {v}" for k, v in zip(kinds, loaded, strict=True)]
+            self.call("emulator.assertfail", "void", *arguments)
+            self.fail("710")
         elif name == "malloc":
             size = self.op(f"load i64, ptr {pointers[1]}")
             self.do(f"store ptr {self.call('malloc', 'ptr', f'i64 {size}')}, ptr {pointers[0]}")
         else:
             self.call("free", "void", f"ptr {self.op(f'load ptr, ptr {pointers[-1]}')}")
-
-    # -- the end of a thread
-
-    def fail(self, code: int) -> None:
-        """End the launch with the CUresult *code*; this thread ends here."""
-        coordinates = [v.split()[1] for v in ENVIRONMENT[5:]]
-        arguments = [f"i32 {v}" for v in (code, *coordinates)]
-        self.call("emulator.fail", "void", "ptr %launch", *arguments)
-        self.leave()
-
-    def leave(self) -> None:
-        """End the thread; a function that is not part of the kernel's body tells its caller."""
-        if self.is_device_function:
-            self.do(f"store i32 1, ptr {self.worker('exiting')}")
-        self.jump("exit")
 
     # -- waiting
 

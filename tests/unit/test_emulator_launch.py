@@ -225,3 +225,69 @@ def test_occupancy(module: int) -> None:
     out = ctypes.byref(grid), ctypes.byref(block)
     assert call("cuOccupancyMaxPotentialBlockSize", *out, fill, None, 0, 0) == SUCCESS
     assert block.value == 256 and grid.value % 8 == 0
+
+
+# -- checked kernels
+
+
+WILD = """.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "wild.cu"
+.visible .entry k(.param .u64 at, .param .u32 shift) {
+  .shared .align 4 .b8 s[64]; .reg .u64 p, q; .reg .u32 t, v;
+  ld.param.u64 p, [at]; ld.param.u32 v, [shift]; cvt.u64.u32 q, v; add.u64 p, p, q;
+  mov.u32 t, %tid.x; mad.wide.u32 p, t, 4, p;
+  .loc 1 17 3
+  st.global.u32 [p], t;
+  ret; }
+.func store(.param .u64 at) { .reg .u64 p; ld.param.u64 p, [at]; st.u32 [p], 1; ret; }
+.visible .entry far(.param .u64 at, .param .u32 offset) {
+  .shared .align 4 .b8 s[64]; .reg .u64 p; .reg .u32 t; .param .b64 x;
+  ld.param.u32 t, [offset]; mov.u64 p, s; cvt.u64.u32 p, t; st.shared.u32 [p], 1;
+  ld.param.u64 p, [at]; st.param.b64 [x], p; call store, (x); ret; }
+"""
+
+
+@pytest.fixture
+def wild(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A module whose kernels are checked."""
+    monkeypatch.setenv("CUDADRV_EMULATOR_CHECK", "1")
+    return int(get("cuModuleLoadData", ctypes.c_void_p, WILD.encode()))
+
+
+@pytest.mark.parametrize(
+    ("shift", "block", "name"),
+    [
+        (0, 16, "SUCCESS"),
+        (0, 17, "ERROR_ILLEGAL_ADDRESS"),
+        (60, 2, "ERROR_ILLEGAL_ADDRESS"),
+        (1 << 31, 1, "ERROR_ILLEGAL_ADDRESS"),
+        (2, 1, "ERROR_MISALIGNED_ADDRESS"),
+    ],
+)
+def test_checked_accesses(
+    wild: int, shift: int, block: int, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An access outside of all allocations, or misaligned, is an error and tells where it was."""
+    arguments = ctypes.c_uint64(allocate(64)), ctypes.c_uint32(shift)
+    assert launch(kernel(wild, "k"), *arguments, block=block) == SUCCESS
+    assert call("cuCtxSynchronize") == getattr(raw, f"CUDA_{name}")
+    said = capfd.readouterr().err
+    assert ("line 10: st.global.u32 [p], t;" in said) == (name != "SUCCESS")
+    assert ("source wild.cu:17" in said) == (name != "SUCCESS")
+
+
+@pytest.mark.parametrize(
+    ("offset", "global_offset", "line"), [(60, 60, 0), (60, 64, 12), (4096, 0, 15)]
+)
+def test_checked_shared_memory_and_functions(
+    wild: int, offset: int, global_offset: int, line: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Shared memory has an end, and functions are checked as kernels are."""
+    arguments = ctypes.c_uint64(allocate(64) + global_offset), ctypes.c_uint32(offset)
+    assert launch(kernel(wild, "far"), *arguments) == SUCCESS
+    code = raw.CUDA_ERROR_ILLEGAL_ADDRESS if line else SUCCESS
+    assert call("cuCtxSynchronize") == code
+    said = capfd.readouterr().err
+    assert f"PTX line {line}: " in said if line else not said

@@ -25,7 +25,7 @@ def _order(op: Op) -> str:
 
 @instruction("atom", "x = x x x? x?", TYPES, f"{NAMES} cas {FLAGS}")
 def atom(frame: Frame, op: Op, dest: Operand, address: Operand, a: Operand, *rest: Operand) -> None:
-    pointer = frame.pointer(space(op), address)
+    pointer = frame.access(space(op), address, op.type.bytes)
     value = frame.read(a, op.type)
     if op.has("cas"):
         old = compare_and_swap(frame, op, pointer, value, frame.read(rest[0], op.type))
@@ -36,7 +36,9 @@ def atom(frame: Frame, op: Op, dest: Operand, address: Operand, a: Operand, *res
 
 @instruction("red", "= x x x?", TYPES, f"{NAMES} {FLAGS}")
 def red(frame: Frame, op: Op, address: Operand, a: Operand, policy: Operand | None = None) -> None:
-    read_modify_write(frame, op, frame.pointer(space(op), address), frame.read(a, op.type))
+    read_modify_write(
+        frame, op, frame.access(space(op), address, op.type.bytes), frame.read(a, op.type)
+    )
 
 
 def compare_and_swap(frame: Frame, op: Op, pointer: str, expected: str, new: str) -> str:

@@ -55,7 +55,7 @@ def exit_(frame: Translator, op: Op) -> None:
 
 @instruction("trap", "=", exits=True)
 def trap(frame: Translator, op: Op) -> None:
-    frame.fail(719)
+    frame.fail("719")
 
 
 @instruction("brkpt", "=")

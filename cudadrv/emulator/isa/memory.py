@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..frame_names import INVARIANT
-from ..syntax import Address, Name, Operand, Vector
+from ..syntax import Address, Integer, Name, Operand, Vector
 from ..types import TYPES as ALL_TYPES
 from ..types import Type
 from .table import Op, instruction
@@ -48,8 +48,8 @@ def ld(
     frame: Frame, op: Op, dest: Operand, address: Operand, policy: Operand | None = None
 ) -> None:
     where = space(op)
-    pointer = frame.pointer(where, address)
     items = dest.items if isinstance(dest, Vector) and op.one_of("v2 v4 v8") else (dest,)
+    pointer = frame.access(where, address, op.type.bytes * len(items))
     volatile, order = ordering(op)
     kernel_param = where == "param" and _is_kernel_param(frame, address)
     for index, item in enumerate(items):
@@ -88,8 +88,8 @@ def st(
     frame: Frame, op: Op, address: Operand, source: Operand, policy: Operand | None = None
 ) -> None:
     where = space(op)
-    pointer = frame.pointer(where, address)
     items = source.items if isinstance(source, Vector) and op.one_of("v2 v4 v8") else (source,)
+    pointer = frame.access(where, address, op.type.bytes * len(items))
     volatile, order = ordering(op)
     kind = op.type.llvm
     for index, item in enumerate(items):
@@ -107,7 +107,8 @@ def st(
 @instruction("cp.async", "= x x x x? x?", "", f"{SPACES} {CACHE}")
 def cp_async(frame: Frame, op: Op, target: Operand, source: Operand, *sizes: Operand) -> None:
     """`cp.async.ca.shared.global [to], [from], 16, n;` copies n bytes and zeroes the rest."""
-    to, at = frame.pointer("shared", target), frame.pointer("global", source)
+    size = sizes[0].value if isinstance(sizes[0], Integer) else 16
+    to, at = frame.access("shared", target, size), frame.access("global", source, size)
     whole = frame.read(sizes[0], U64)
     count = frame.read(sizes[1], U64) if len(sizes) == 2 else whole
     frame.call("llvm.memset.p0.i64", "void", f"ptr {to}", "i8 0", f"i64 {whole}", "i1 false")
