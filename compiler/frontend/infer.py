@@ -83,7 +83,8 @@ class Inference:
         while self._work:
             item = self._work.popleft()
             if isinstance(item, Block):
-                self._terminator(item)
+                if item in self._reached:
+                    self._terminator(item)
             elif item.block in self._reached:
                 self._visit(item)
         typed.blocks = [b for b in typed.function.blocks if b in self._reached]

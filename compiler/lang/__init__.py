@@ -1,7 +1,20 @@
 """What kernels can name: each file holds the rows of one subject, their types and their code."""
 
-from . import arrays, atomics, bits, builtin, indices, mathematics, memory, operators, sync
+from . import (
+    arrays,
+    atomics,
+    bits,
+    builtin,
+    indices,
+    mathematics,
+    memory,
+    methods,
+    operators,
+    sync,
+    ufuncs,
+)
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "indices", "mathematics", "memory", "operators", "sync",
+    "arrays", "atomics", "bits", "builtin", "indices", "mathematics", "memory", "methods",
+    "operators", "sync", "ufuncs",
 ]  # fmt: skip

@@ -103,9 +103,8 @@ def _setitem(owner: Type, index: Type, value: Type) -> Match | None:
         return None
     if owner.readonly:
         raise TypingError("the array is read-only: its elements cannot be assigned")
-    items = check_indices(owner, index)
-    if not is_element(owner, items):
-        raise TypingError("only single elements can be assigned: write a loop over the slice")
+    if not is_element(owner, check_indices(owner, index)):
+        return None
     if number(value) is None:
         raise TypingError(f"{value} cannot be stored in an array of {owner.dtype}")
     return Match((None, None, owner.dtype), types.none)

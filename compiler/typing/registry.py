@@ -96,6 +96,11 @@ class Registry:
 
         return register
 
+    def alias(self, callee: Any, of: Any) -> None:
+        """Give *callee* the rows that *of* has."""
+        self._kept.append(callee)
+        self.rows.setdefault(id(callee), []).extend(self.rows[id(of)])
+
     def value(self, ty: Type, *objects: Any) -> Callable[[L], L]:
         """Decorate the lowering of *objects* that stand for a run-time value of type *ty*.
 

@@ -58,7 +58,11 @@ BAD = {
     "module attribute": ("y = math.foo", 1, "math has no attribute 'foo'"),
     "too many indices": ("x[0, 0, 0] = 1", 1, "3 indices for an array of 1"),
     "float index": ("x[0.5] = 1", 1, "cannot index an array"),
-    "slice assignment": ("x[0:2] = 1", 1, "write a loop"),
+    "slice assignment": ("x[0:2] = x.reshape(2, 2)", 1, "2 dimensions does not fit in 1"),
+    "slice of a string": ("x[0:2] = 'a'", 1, "is not supported"),
+    "reshape": ("y = x[::2].reshape(2, 2)", 1, "C-contiguous"),
+    "view of bool": ("y = x.view(np.bool_)", 1, "no view as boolean"),
+    "argmin of rows": ("y = x.reshape(2, 2).argmin()", 1, "one dimension"),
     "index a number": ("y = n[0]", 1, "is not supported"),
     "call a number": ("y = n(0)", 1, "cannot be called"),
     "call a class": ("y = dict()", 1, "cannot be called in a kernel"),
@@ -160,6 +164,7 @@ def test_a_name_that_some_path_leaves_unassigned_is_warned_of(tmp_path):
 def test_code_behind_a_false_constant_is_not_typed(tmp_path):
     """What cannot run may be ill-typed: kernels can be configured by constants."""
     infer_and_lower(kernel("if types is None:\n    x.foo\nif 1 > 2:\n    x.bar", tmp_path))
+    infer_and_lower(kernel("if x.ndim == 1:\n    y = 1\nelif x:\n    y = 2", tmp_path))
 
 
 def test_source_that_cannot_be_had_is_refused():
