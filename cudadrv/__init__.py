@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
-    from cudadrv import config, driver, errors, library, nvvm, raw  # noqa: F401
+    from cudadrv import config, driver, errors, library, nvjitlink, nvrtc, nvvm, raw  # noqa: F401
     from cudadrv.array import (
         DeviceArray,
         as_device_array,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cudadrv.event import Event
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
+    from cudadrv.linker import Linker, LinkError
     from cudadrv.memory import DeviceMemory, PinnedMemory, mem_alloc, memcpy, memset
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.stream import Stream
@@ -50,11 +51,12 @@ HOME = {
     "event": "Event",
     "kernel": "Kernel",
     "library": "use_driver",
+    "linker": "LinkError Linker",
     "memory": "DeviceMemory PinnedMemory mem_alloc memcpy memset",
     "module": "Library load newest_ptx",
     "stream": "Stream",
 }
-MODULES = ("config", "driver", "emulator", "errors", "library", "nvvm", "raw")
+MODULES = ("config", "driver", "emulator", "errors", "library", "nvjitlink", "nvrtc", "nvvm", "raw")
 __all__ = [
     "ClosedError",
     "Context",
@@ -71,6 +73,8 @@ __all__ = [
     "Kernel",
     "LaunchError",
     "Library",
+    "LinkError",
+    "Linker",
     "NameNotFound",
     "NotSupported",
     "NotSupportedByDriver",

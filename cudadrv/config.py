@@ -28,3 +28,13 @@ def nvvm() -> str | None:
 def libdevice() -> str | None:
     """The path of a libdevice.10.bc to use instead of looking for one."""
     return os.environ.get("CUDADRV_LIBDEVICE") or None
+
+
+def nvjitlink() -> str | None:
+    """The path of a libnvJitLink to use instead of looking for one."""
+    return os.environ.get("CUDADRV_NVJITLINK") or None
+
+
+def nvrtc() -> str | None:
+    """The path of a libnvrtc to use instead of looking for one."""
+    return os.environ.get("CUDADRV_NVRTC") or None

@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
 class Log:
     """The buffers into which the driver's compiler writes, and the options that name them."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: dict[int, int] | None = None) -> None:
         self._info = ctypes.create_string_buffer(LOG_BYTES)
         self._error = ctypes.create_string_buffer(LOG_BYTES)
         options = {
@@ -81,6 +81,7 @@ class Log:
             raw.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
             raw.CU_JIT_ERROR_LOG_BUFFER: ctypes.addressof(self._error),
             raw.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
+            **(more or {}),
         }
         self.count = len(options)
         self.options = (ctypes.c_int * self.count)(*options)

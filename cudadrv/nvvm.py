@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import re
 import sys
 import threading
@@ -13,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudadrv import config
+from cudadrv import config, toolkit
+from cudadrv.toolkit import LibraryNotFound, roots
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -84,15 +84,11 @@ class NvvmError(RuntimeError):
         super().__init__(f"{function} returned {self.name} ({code})" + (f":\n{log}" if log else ""))
 
 
-class NvvmNotFound(ImportError):
+class NvvmNotFound(LibraryNotFound):
     """No usable libNVVM; ``tried`` lists every place with what was wrong there."""
 
     def __init__(self, what: str, variable: str, tried: Sequence[str]) -> None:
-        self.tried = list(tried)
-        super().__init__(
-            f"{what} not found; install the wheel nvidia-nvvm, or set {variable} to the file; "
-            "tried:\n" + "\n".join(f"  {place}" for place in tried)
-        )
+        super().__init__(what, "nvidia-nvvm", variable, tried)
 
 
 class Probe(NamedTuple):
@@ -372,15 +368,7 @@ def candidates(tried: list[str] | None = None) -> Iterator[str]:
         tried: gets the places without one.
     """
     tried = [] if tried is None else tried
-    if override := config.nvvm():
-        yield override
-        return
-    for root in roots():
-        files = [file for pattern in _LIBRARIES for file in sorted(root.glob(pattern))]
-        yield from map(str, files[:1])
-        if not files:
-            tried.append(f"{root}: no {' or '.join(_LIBRARIES)}")
-    yield from _LOADER_NAMES
+    return toolkit.files(_LIBRARIES, _LOADER_NAMES, config.nvvm(), tried)
 
 
 def libdevice(nvvm: Nvvm | None = None) -> Path:
@@ -399,42 +387,6 @@ def libdevice(nvvm: Nvvm | None = None) -> Path:
             return place
     tried = [f"{place}: no such file" for place in places]
     raise NvvmNotFound("libdevice.10.bc", "CUDADRV_LIBDEVICE", tried)
-
-
-def roots() -> Iterator[Path]:
-    """Directories in the shape of a CUDA toolkit, best first; each exists and comes once."""
-    seen: set[Path] = set()
-    for root in _roots():
-        if root not in seen and root.is_dir():
-            seen.add(root)
-            yield root
-
-
-def _roots() -> Iterator[Path]:
-    for entry in sys.path:
-        for pattern in ("cu[0-9]*", "cuda_nvcc"):
-            yield from _newest_first(Path(entry or ".", "nvidia"), pattern)
-    for prefix in (os.environ.get("CONDA_PREFIX"), sys.prefix):
-        if prefix:
-            yield from (Path(prefix, "targets/x86_64-linux"), Path(prefix, "Library"), Path(prefix))
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        for entry in os.environ.get(variable, "").split(os.pathsep):
-            if entry:
-                yield Path(entry)
-    if sys.platform == "win32":
-        programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
-        yield from _newest_first(Path(programs, "NVIDIA GPU Computing Toolkit", "CUDA"), "v*")
-    else:
-        yield Path("/usr/local/cuda")
-        yield from _newest_first(Path("/usr/local"), "cuda-*")
-        yield from (Path("/opt/cuda"), Path("/usr/lib/nvidia-cuda-toolkit"))
-
-
-def _newest_first(directory: Path, pattern: str) -> list[Path]:
-    def version(path: Path) -> tuple[int, ...]:
-        return tuple(int(number) for number in re.findall(r"\d+", path.name))
-
-    return sorted(directory.glob(pattern), key=version, reverse=True)
 
 
 _LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -159,7 +160,7 @@ def test_wheel_comes_before_toolkit(bare, monkeypatch, tmp_path):
         place.mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
-    monkeypatch.setenv("CUDA_HOME", nvvm.os.pathsep.join(map(str, homes)))
+    monkeypatch.setenv("CUDA_HOME", os.pathsep.join(map(str, homes)))
     found = [root for root in nvvm.roots() if tmp_path in root.parents]
     assert found == [*places, *homes]
 
