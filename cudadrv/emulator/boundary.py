@@ -14,6 +14,7 @@ from cudadrv import raw
 from cudadrv.raw import table, types
 
 from . import state
+from .errors import PtxError
 from .status import Status
 
 Function = Callable[..., Any]
@@ -95,6 +96,10 @@ class Callback:
             return self._call(given)
         except Status as status:
             return status.code
+        except PtxError as error:
+            # In a kernel that is translated only now, at its first launch.
+            print(f"cudadrv emulator: {self.name}: {error}", file=sys.stderr)
+            return Status("INVALID_PTX").code
         except BaseException:
             print(f"cudadrv emulator: internal error in {self.name}", file=sys.stderr)
             traceback.print_exc()

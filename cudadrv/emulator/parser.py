@@ -206,6 +206,8 @@ class _Parser:
         text = self.next().text[1:]
         if text == "align":
             align = self.integer()
+            if align < 1 or align & (align - 1):
+                raise PtxError(f"alignment {align} is not a power of two", self.now.line)
             found.align = found.align or align
         elif text in ("v2", "v4", "v8"):
             found.vector = int(text[1])

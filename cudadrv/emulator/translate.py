@@ -129,6 +129,9 @@ class Translator(Frame):
         except PtxError as error:
             error.line = error.line or op.raw.line
             raise
+        except (IndexError, KeyError) as error:
+            what = f"{op.raw.name!r} lacks an operand or a modifier"
+            raise PtxError(what, op.raw.line) from error
 
     # -- calls
 

@@ -58,6 +58,14 @@ def test_log_of_a_bad_module() -> None:
     assert (code, len(short), size) == (raw.CUDA_ERROR_INVALID_PTX, 9, 10)
 
 
+def test_errors_found_at_the_first_launch(capfd: pytest.CaptureFixture[str]) -> None:
+    """Kernels are translated when they are first launched; an error then is one of the PTX."""
+    text = KERNELS.replace("trap;", "mov.u32 %tid.x, 1;")
+    module = get("cuModuleLoadData", ctypes.c_void_p, text.encode())
+    assert launch(kernel(module, "stop")) == raw.CUDA_ERROR_INVALID_PTX
+    assert "line 13; error: %tid.x is not a register" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("image", [b"\x7fELF\2\1\1", b"\x50\xed\x55\xba\1\0"])
 def test_machine_code_is_refused(image: bytes) -> None:
     """A cubin or fatbin is not for this device."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+
+import llvmlite.binding as llvm
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cudadrv.emulator.analysis import param_layout
 from cudadrv.emulator.check import check
 from cudadrv.emulator.errors import PtxError
 from cudadrv.emulator.isa import TABLE, Op
 from cudadrv.emulator.parser import parse
+from cudadrv.emulator.program import Program
 from cudadrv.emulator.syntax import (
     Address,
     Float,
@@ -21,6 +28,22 @@ from cudadrv.emulator.syntax import (
     Vector,
 )
 
+SAMPLE = """.version 8.0
+.target sm_80
+.address_size 64
+.global .align 4 .b32 table[2] = {1, 2};
+.func (.param .b32 r) twice(.param .b32 x) {
+  .reg .b32 v; ld.param.b32 v, [x]; add.s32 v, v, v; st.param.b32 [r], v; ret; }
+.visible .entry k(.param .u64 at, .param .f32 scale) {
+  .reg .pred p; .reg .b32 t, u; .reg .b64 a; .reg .f32 f; .shared .align 4 .b8 s[128];
+  mov.u32 t, %tid.x; setp.gt.u32 p, t, 20; @p bra END;
+  ld.param.u64 a, [at]; cvta.to.global.u64 a, a; mul.wide.u32 a, t, 4;
+  shfl.sync.up.b32 u|p, t, 1, 0, -1;
+  atom.shared.cas.b32 u, [s], t, 4; bar.sync 0; cvt.rn.f32.u32 f, u; fma.rn.f32 f, f, f, 0f3F800000;
+  { .param .b32 x; .param .b32 r; st.param.b32 [x], t; call (r), twice, (x); ld.param.b32 t, [r]; }
+  st.global.v2.b32 [a+8], {t, u}; prmt.b32 t, t, u, 0x5410; lop3.b32 t, t, u, t, 0x96;
+END: ret; }
+"""
 HEAD = ".version 8.4\n.target sm_90a, debug\n.address_size 64\n"
 
 
@@ -177,6 +200,7 @@ def test_debug_information_is_skipped() -> None:
         (HEAD + ".entry k() {\n ret; # \n}", 5, "'#'"),
         (HEAD + ".entry k() {\n .reg .b99 a;\n}", 5, "register type"),
         (HEAD + ".global .b8 a[x];", 4, "integer"),
+        (HEAD + ".global .align 6 .b8 a;", 4, "power of two"),
         (HEAD + ".entry k() {\n frob.s32 a, b;\n}", 5, "frob.s32"),
         (HEAD + ".entry k() {\n .reg .b32 a; add.q.s32 a, a, a;\n}", 5, ".q"),
         (HEAD + ".entry k() {\n .reg .b32 a; add.s32 a, a;\n}", 5, "sources"),
@@ -218,3 +242,17 @@ def test_longest_name_wins() -> None:
     """mul.wide is a row of its own beside mul."""
     assert Op(Instruction("mul", ("wide", "s32"), (), 1)).row.name == "mul.wide"
     assert Op(Instruction("mul", ("f32",), (), 1)).row.name == "mul"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_programs_are_refused_or_read(data: st.DataObject) -> None:
+    """Text with pieces lost, repeated or exchanged never fails in another way than PtxError."""
+    pieces = re.findall(r"\s+|[\w.$%:]+|.", SAMPLE)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at, other = (data.draw(st.integers(0, len(pieces) - 1)) for _ in range(2))
+        pieces[at] = data.draw(st.sampled_from(["", pieces[other], pieces[at] + ".f32", "1", "-"]))
+    with contextlib.suppress(PtxError):
+        program = Program("".join(pieces))
+        for kernel in program.kernels.values():
+            llvm.parse_assembly(kernel.llvm_ir()).verify()
