@@ -80,7 +80,7 @@ def saxpy() -> Iterator[Sampler]:
     ways: dict[str, Callable[[], Any]] = {"saxpy": lambda: ours(out, 2.5, x, y)}
     if shutil.which("nvcc"):
         theirs = cudadrv.load(nvcc(SAXPY_CU))["saxpy"].prepare(
-            "PfPPL", grid=n // BLOCK, block=BLOCK
+            "PfPPq", grid=n // BLOCK, block=BLOCK
         )
         ways["nvcc_saxpy"] = lambda: theirs(out, 2.5, x, y, n)
     yield lambda: {name: 3 * x.nbytes / event_ms(way) / 1e6 for name, way in ways.items()}
