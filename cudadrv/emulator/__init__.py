@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .boundary import Emulator, emulator
-from .calls import context, device, launch, memory, module, stream
+from .calls import context, device, launch, link, memory, module, stream
 
-__all__ = ["Emulator", "context", "device", "launch", "memory", "module", "open", "stream"]
+__all__ = ["Emulator", "context", "device", "launch", "link", "memory", "module", "open", "stream"]
 
 
 def open() -> Emulator:

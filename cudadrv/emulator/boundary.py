@@ -64,6 +64,8 @@ def _context(handle: int | None) -> state.Context | None:
     return state.find(state.Context, handle) if handle else None
 
 
+# Strings that may be NULL: their functions get the address.
+OPTIONAL = {("cuLinkAddData_v2", "name")}
 # C type of a parameter -> what turns it into what the function takes.
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "const char*": _string,
@@ -82,11 +84,12 @@ class Callback:
         self.function = function
         self.needs_init = name not in _BEFORE_INIT
         self.steps: list[tuple[bool, Any]] = []
-        for is_out, spelled, _ in raw.parameters(name):
+        for is_out, spelled, parameter in raw.parameters(name):
             if is_out:
                 self.steps.append((True, types.ctype(spelled[:-1])))
             else:
-                self.steps.append((False, CONVERTERS.get(spelled)))
+                optional = (name, parameter) in OPTIONAL
+                self.steps.append((False, None if optional else CONVERTERS.get(spelled)))
         self.c_function = raw.prototype(name)(self.call)
         self.address = ctypes.cast(self.c_function, ctypes.c_void_p).value or 0
 

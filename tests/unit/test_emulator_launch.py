@@ -299,3 +299,49 @@ def test_checked_shared_memory_and_functions(
     assert call("cuCtxSynchronize") == code
     said = capfd.readouterr().err
     assert f"PTX line {line}: " in said if line else not said
+
+
+# -- linking
+
+CALLER = """.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) seven();
+.extern .global .align 4 .b32 factor;
+.visible .entry k(.param .u64 at) { .reg .u64 p; .reg .u32 v, w; .param .b32 r;
+  ld.param.u64 p, [at]; call (r), seven; ld.param.b32 v, [r]; ld.global.u32 w, [factor];
+  mul.lo.u32 v, v, w; st.global.u32 [p], v; ret; }
+"""
+CALLEE = """.version 8.2
+.target sm_80
+.address_size 64
+.visible .global .align 4 .b32 factor = 6;
+.visible .func (.param .b32 r) seven() { st.param.b32 [r], 7; ret; }
+"""
+
+
+def test_linking() -> None:
+    """A function and a variable of another text are found; a missing one is told in the log."""
+    log = ctypes.create_string_buffer(500)
+    names = (ctypes.c_int * 2)(raw.CU_JIT_ERROR_LOG_BUFFER, raw.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+    values = (ctypes.c_void_p * 2)(ctypes.addressof(log), 500)
+    state = ctypes.c_void_p()
+    assert call("cuLinkCreate", 2, names, values, ctypes.byref(state)) == SUCCESS
+    image, size = ctypes.c_void_p(), ctypes.c_size_t()
+    results = ctypes.byref(image), ctypes.byref(size)
+
+    def add(text: str, kind: int) -> int:
+        data = text.encode()
+        return call("cuLinkAddData", state, kind, data, len(data), None, 0, None, None)
+
+    assert add(CALLER, raw.CU_JIT_INPUT_PTX) == SUCCESS
+    assert call("cuLinkComplete", state, *results) == raw.CUDA_ERROR_INVALID_PTX
+    assert b"not defined" in log.value
+    assert add(CALLEE, raw.CU_JIT_INPUT_CUBIN) == raw.CUDA_ERROR_NO_BINARY_FOR_GPU
+    assert add(CALLEE, raw.CU_JIT_INPUT_PTX) == SUCCESS
+    assert call("cuLinkComplete", state, *results) == SUCCESS
+    module, out = get("cuModuleLoadData", ctypes.c_void_p, image), allocate(4)
+    assert call("cuLinkDestroy", state) == SUCCESS
+    assert call("cuLinkDestroy", state) == raw.CUDA_ERROR_INVALID_HANDLE
+    assert launch(kernel(module, "k"), ctypes.c_uint64(out)) == SUCCESS
+    assert read(out, 1) == [42]

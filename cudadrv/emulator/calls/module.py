@@ -27,11 +27,11 @@ _ATTRIBUTES = {
     name.removeprefix("CU_FUNC_ATTRIBUTE_"): value
     for name, value in table.ENUMS[types.resolve("CUfunction_attribute")].items()
 }
-_ELF = b"\x7fELF"
-_FATBIN = b"\x50\xed\x55\xba"
+ELF = b"\x7fELF"
+FATBIN = b"\x50\xed\x55\xba"
 
 
-class _Log:
+class Log:
     """A log buffer that the caller gave in the JIT options."""
 
     def __init__(self, options: dict[int, tuple[int, int]], kind: str) -> None:
@@ -48,7 +48,7 @@ class _Log:
         ctypes.c_void_p.from_address(self.size_at).value = len(data)
 
 
-def _options(count: int, names: int, values: int) -> dict[int, tuple[int, int]]:
+def read_options(count: int, names: int, values: int) -> dict[int, tuple[int, int]]:
     """JIT options: each value, and where it stands."""
     found = {}
     for i in range(count):
@@ -59,9 +59,9 @@ def _options(count: int, names: int, values: int) -> dict[int, tuple[int, int]]:
 
 
 def _load(image: bytes, options: dict[int, tuple[int, int]] | None = None) -> Program:
-    log = _Log(options or {}, "ERROR")
-    _Log(options or {}, "INFO").write("")
-    if image.startswith((_ELF, _FATBIN)):
+    log = Log(options or {}, "ERROR")
+    Log(options or {}, "INFO").write("")
+    if image.startswith((ELF, FATBIN)):
         log.write("the emulator runs PTX; this image is machine code (cubin or fatbin)")
         raise Status("NO_BINARY_FOR_GPU")
     try:
@@ -81,14 +81,16 @@ def _announce(program: Program) -> None:
             current().memory.add(address, program.sizes[name], MODULE, 0, program)
 
 
-def _image(address: int | None) -> bytes:
+def image_at(address: int | None) -> bytes:
+    """The text at an address, or the first bytes of what is no text."""
     require(address)
     assert address
     start = ctypes.string_at(address, 4)
-    return start if start in (_ELF, _FATBIN) else ctypes.string_at(address)
+    return start if start in (ELF, FATBIN) else ctypes.string_at(address)
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
+    """The text of a file."""
     try:
         return Path(path).read_bytes().split(b"\0")[0]
     except OSError:
@@ -98,25 +100,25 @@ def _read(path: str) -> bytes:
 @exported()
 def cuModuleLoad(path: str) -> Program:
     current()
-    return _load(_read(path))
+    return _load(read_file(path))
 
 
 @exported("cuModuleLoadFatBinary")
 def cuModuleLoadData(image: int) -> Program:
     current()
-    return _load(_image(image))
+    return _load(image_at(image))
 
 
 @exported()
 def cuModuleLoadDataEx(image: int, count: int, options: int, values: int) -> Program:
     current()
-    return _load(_image(image), _options(count, options, values))
+    return _load(image_at(image), read_options(count, options, values))
 
 
 @exported()
 def cuLibraryLoadData(image: int, options: int, values: int, count: int, *others: int) -> Program:
     current()
-    return _load(_image(image), _options(count, options, values))
+    return _load(image_at(image), read_options(count, options, values))
 
 
 @exported()
@@ -124,7 +126,7 @@ def cuLibraryLoadFromFile(
     path: str, options: int, values: int, count: int, *others: int
 ) -> Program:
     current()
-    return _load(_read(path), _options(count, options, values))
+    return _load(read_file(path), read_options(count, options, values))
 
 
 @exported("cuLibraryUnload")
