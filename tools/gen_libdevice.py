@@ -1,4 +1,4 @@
-"""libdevice.10.bc -> compiler/codegen/signatures.py: the types of its functions."""
+"""libdevice.10.bc -> compiler/lang/libdevice_table.py: the types of its functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 from cudadrv import nvvm
 
-OUTPUT = Path(__file__).parents[1] / "compiler" / "codegen" / "signatures.py"
+OUTPUT = Path(__file__).parents[1] / "compiler" / "lang" / "libdevice_table.py"
 LETTERS = {"void": "v", "i16": "h", "i32": "i", "i64": "l", "float": "f", "double": "d"}
 POINTEES = {"frexp": "I", "remquo": "I", "nan": "C"}
 
@@ -47,7 +47,7 @@ def signature(name: str, function_type: str) -> str:
 
 
 def generate(path: Path) -> str:
-    """The text of signatures.py for the libdevice at *path*."""
+    """The text of libdevice_table.py for the libdevice at *path*."""
     data = path.read_bytes()
     llvm.initialize_all_targets()
     groups: dict[str, list[str]] = defaultdict(list)

@@ -5,7 +5,9 @@ from . import (
     atomics,
     bits,
     builtin,
+    extern,
     indices,
+    libdevice,
     mathematics,
     memory,
     methods,
@@ -15,6 +17,6 @@ from . import (
 )
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "indices", "mathematics", "memory", "methods",
-    "operators", "sync", "ufuncs",
+    "arrays", "atomics", "bits", "builtin", "extern", "indices", "libdevice", "mathematics",
+    "memory", "methods", "operators", "sync", "ufuncs",
 ]  # fmt: skip

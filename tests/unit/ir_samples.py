@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from compiler.codegen import Codegen, Dialect
-from compiler.codegen.signatures import SIGNATURES
+from compiler.lang.libdevice_table import SIGNATURES
 
 TYPES = {"v": "void", "h": "i16", "i": "i32", "l": "i64", "f": "float", "d": "double"}
 TYPES |= {"I": "i32*", "F": "float*", "D": "double*", "C": "i8*"}

@@ -8,7 +8,7 @@ import pytest
 
 from compiler.codegen import Codegen, Target, select
 from compiler.codegen.libdevice import with_fast_functions
-from compiler.codegen.signatures import SIGNATURES
+from compiler.lang.libdevice_table import SIGNATURES
 from cudadrv import nvvm
 from tests.unit.ir_samples import assemble, generator_module, instructions, ptxas
 from tools import gen_libdevice
@@ -27,7 +27,7 @@ def generator(request: pytest.FixtureRequest) -> Codegen:
 
 
 def test_table_of_signatures_is_what_the_file_says():
-    """Generating signatures.py again changes nothing."""
+    """Generating libdevice_table.py again changes nothing."""
     assert gen_libdevice.generate(nvvm.libdevice()) == gen_libdevice.OUTPUT.read_text()
 
 
