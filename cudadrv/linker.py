@@ -111,28 +111,28 @@ class Linker:
 
     def add_ptx(self, ptx: str | bytes, name: str = "input.ptx") -> None:
         """Add PTX text."""
-        self._add("ptx", ptx.encode() if isinstance(ptx, str) else ptx, name)
+        self.add("ptx", ptx.encode() if isinstance(ptx, str) else ptx, name)
 
     def add_cubin(self, data: bytes, name: str = "input.cubin") -> None:
         """Add a relocatable cubin."""
-        self._add("cubin", data, name)
+        self.add("cubin", data, name)
 
     def add_fatbin(self, data: bytes, name: str = "input.fatbin") -> None:
         """Add a fatbin."""
-        self._add("fatbin", data, name)
+        self.add("fatbin", data, name)
 
     def add_object(self, data: bytes, name: str = "input.o") -> None:
         """Add a host object file with device code in it, as nvcc -dc makes it."""
-        self._add("object", data, name)
+        self.add("object", data, name)
 
     def add_archive(self, data: bytes, name: str = "input.a") -> None:
         """Add an archive of such objects."""
-        self._add("library", data, name)
+        self.add("library", data, name)
 
     def add_ltoir(self, data: bytes, name: str = "input.ltoir") -> None:
         """Add LTO-IR, and with it link-time optimisation."""
         self.lto = True
-        self._add("ltoir", data, name)
+        self.add("ltoir", data, name)
 
     def add_cu(self, source: str, name: str = "input.cu", options: Sequence[str] = ()) -> None:
         """Compile CUDA C++ with NVRTC and add what comes out: LTO-IR with *lto*, else PTX.
@@ -149,9 +149,9 @@ class Linker:
         with nvrtc.Program(source, name) as program:
             program.compile(given)
             if self.lto:
-                self._add("ltoir", program.ltoir, name)
+                self.add("ltoir", program.ltoir, name)
             else:
-                self._add("ptx", program.ptx.encode(), name)
+                self.add("ptx", program.ptx.encode(), name)
 
     def _compute(self) -> str:
         """The architecture for NVRTC: the nearest lower one that it knows."""
@@ -174,7 +174,7 @@ class Linker:
         elif kind == "ltoir":
             self.add_ltoir(data, name)
         else:
-            self._add(kind, data, name)
+            self.add(kind, data, name)
 
     def add_file_guess_ext(self, path: str | os.PathLike[str]) -> None:
         """Add a file whose kind the end of its name tells: .ptx .cubin .fatbin .o .a .ltoir .cu.
@@ -188,7 +188,12 @@ class Linker:
             raise ValueError(f"{os.fspath(path)}: its name ends in none of {', '.join(KINDS)}")
         self.add_file(path, KINDS[suffix])
 
-    def _add(self, kind: str, data: bytes, name: str) -> None:
+    def add(self, kind: str, data: bytes, name: str) -> None:
+        """Add code of a *kind* that the methods above name, except CUDA C++.
+
+        Raises:
+            ValueError: another kind, or no code.
+        """
         if kind not in KINDS.values():
             raise ValueError(f"{name}: kind {kind!r} is none of {', '.join(set(KINDS.values()))}")
         if not data.strip(b"\0"):

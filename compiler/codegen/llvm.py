@@ -83,6 +83,19 @@ class LlvmCodegen:
             ptx: str = self._machine(target).emit_assembly(module)
             return ptx
 
+    def compile_bitcode(self, bitcode: bytes, target: Target) -> str:
+        """Compile a module that comes as LLVM bitcode.
+
+        Raises:
+            CodegenError: it is no bitcode, or LLVM refused it.
+        """
+        with LOCK:
+            try:
+                text = str(llvm.parse_bitcode(bitcode, context()))
+            except RuntimeError as error:
+                raise CodegenError(self.name, f"not LLVM bitcode: {error}") from None
+            return self.compile(text, target)
+
     def optimize(self, llvm_ir: str, target: Target) -> str:
         """The module after optimisation, to be looked at."""
         with LOCK:

@@ -12,15 +12,20 @@ import cudadrv
 from .. import types
 from ..codegen import Target
 from ..frontend.program import Program
+from ..lang.extern import sequence
 from ..signature import normalize
 from ..types import Signature, Type
 from ..typing.promotion import converts
 from ..typing.registry import REGISTRY
 from .arguments import typeof
 from .kernel import CUDAKernel, CUDAKernelBase, target_of
-from .pipeline import compile_kernel, infer_kernel
+from .linking import code_of, wants_lto
+from .pipeline import LINKED, Settings, compile_kernel, infer_kernel
 
-OPTIONS = ("debug", "fastmath", "fma", "opt", "codegen")
+TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sqrt")
+OPTIONS = (
+    *TARGET_OPTIONS, "codegen", "link", "lto", "lineinfo", "max_registers", "launch_bounds",
+)  # fmt: skip
 
 
 class AutoJitCUDAKernel(CUDAKernelBase):
@@ -115,7 +120,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         target = self._target(context)
         kernel = self.definitions.get((target.cc, args))
         if kernel is None:
-            compiled = compile_kernel(self.pyfunc, args, target, self.options.get("codegen"))
+            compiled = compile_kernel(self.pyfunc, args, target, settings_of(self.options))
             kernel = CUDAKernel(compiled, self.parameters)
             kernel = self.definitions.setdefault((target.cc, args), kernel)
         return kernel
@@ -123,7 +128,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
     def _target(self, context: cudadrv.Context) -> Target:
         target = self._targets.get(context.handle)
         if target is None:
-            options = {name: self.options[name] for name in self.options if name != "codegen"}
+            options = {name: self.options[name] for name in TARGET_OPTIONS if name in self.options}
             target = self._targets[context.handle] = target_of(context.device, **options)
         return target
 
@@ -178,8 +183,10 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
         func_or_sig: the function, or its signature or signatures.
         device: make a function that kernels call instead.
         **options: `fma` (contract a*b + c, on by default), `fastmath` (flush denormals,
-            approximate division and functions), `debug`, `opt` (0 to 3), `codegen` ("nvvm",
-            "llvm").
+            approximate division and functions; its parts `ftz`, `prec_div`, `prec_sqrt` override
+            it), `debug`, `lineinfo`, `opt` (0 to 3), `codegen` ("nvvm", "llvm"), `link` (files or
+            codes such as PTXSource), `lto` (optimise across them), `max_registers`,
+            `launch_bounds` (threads of a block, or that and blocks of a multiprocessor).
 
     Raises:
         TypeError: an option or signature is unknown.
@@ -195,6 +202,33 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
     return lambda pyfunc: _make(pyfunc, signatures, device, options)
 
 
+def settings_of(options: dict[str, Any]) -> Settings:
+    """The options of jit that are no part of the target, checked.
+
+    Raises:
+        TypeError, ValueError, OSError: one is of no use; the message says which.
+    """
+    link = sequence(options.get("link"))
+    for item in link:
+        code_of(item)
+    bounds = sequence(options.get("launch_bounds"))
+    registers = options.get("max_registers")
+    numbers = bounds if registers is None else (*bounds, registers)
+    if len(bounds) > 3 or not all(isinstance(n, int) and n > 0 for n in numbers):
+        raise ValueError(
+            f"launch_bounds={bounds}, max_registers={registers}: give positive ints, and as "
+            f"bounds threads of a block, blocks of a multiprocessor, blocks of a cluster"
+        )
+    return Settings(
+        options.get("codegen"),
+        wants_lto(link, options.get("lto")),
+        link,
+        bool(options.get("lineinfo")),
+        registers,
+        bounds,
+    )
+
+
 def _make(
     pyfunc: Callable[..., Any],
     signatures: tuple[Signature, ...],
@@ -205,4 +239,6 @@ def _make(
         return AutoJitCUDAKernel(pyfunc, signatures, options)
     if len(signatures) > 1:
         raise TypeError("a device function has one signature, or none to take what comes")
+    if "link" in options:
+        LINKED[pyfunc] = settings_of(options).link
     return DeviceFunction(pyfunc, signatures[0] if signatures else None)

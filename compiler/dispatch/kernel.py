@@ -13,6 +13,7 @@ from cudadrv import driver
 from cudadrv.stream import stream_handle
 
 from ..codegen import Target, ptx_version
+from . import linking
 from .annotate import annotate
 from .arguments import Packer, Writeback
 from .pipeline import Compiled
@@ -118,7 +119,7 @@ class CUDAKernel(CUDAKernelBase):
     def _bound(self, context: int) -> cudadrv.Kernel:
         kernel = self._loaded.get(context)
         if kernel is None:
-            kernel = cudadrv.load(self.compiled.ptx)[self.entry_name]
+            kernel = linking.load(self.compiled)[self.entry_name]
             self._loaded[context] = kernel
         return kernel
 
@@ -176,7 +177,9 @@ class CUDAKernel(CUDAKernelBase):
 
     def inspect_types(self, file: TextIO | None = None) -> None:
         """Print the source, each line with the types of what it assigns."""
-        print(annotate(self.compiled.typed), file=file or sys.stdout)
+        typed = self.compiled.typed
+        text = self.compiled.annotated if typed is None else annotate(typed)
+        print(text, file=file or sys.stdout)
 
 
 def target_of(device: cudadrv.Device, **options: Any) -> Target:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from llvmlite import ir
 
 from .. import lang, types
-from ..codegen import Codegen, Target, select
+from ..codegen import Codegen, NoCodegen, NvvmCodegen, Target, select
 from ..errors import CompileError
 from ..frontend.infer import Typed
 from ..frontend.program import Program as Inference
+from ..lang.extern import ExternFunction
+from ..lowering import cabi
 from ..lowering.builder import Module, Options
 from ..lowering.function import Program as LoweringProgram
 from ..lowering.function import symbol
@@ -20,29 +25,66 @@ from ..typing.registry import REGISTRY
 
 assert lang  # Importing it fills the registry.
 _LOCK = threading.RLock()
+# What device functions need linked, by their Python functions.
+LINKED: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked of a compilation besides its target.
+
+    Attributes:
+        codegen: the code generator to use, as for codegen.select.
+        lto: make LTO-IR too.
+        link: files and codes to link to it.
+        lineinfo: keep the lines of the source in the PTX.
+        max_registers: the most registers that a thread may use.
+        launch_bounds: the most threads of a block; or that, and how many blocks a multiprocessor
+            should hold, and how many a cluster has at most.
+    """
+
+    codegen: str | None = None
+    lto: bool = False
+    link: tuple[Any, ...] = ()
+    lineinfo: bool = False
+    max_registers: int | None = None
+    launch_bounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A kernel's code, before it is loaded.
+    """A function's code, before it is loaded.
 
     Attributes:
-        name: the kernel's name in the PTX.
+        name: its name in the PTX.
         args: the types of its arguments.
-        typed: the typed function, for inspection.
+        typed: the typed function, for inspection; None if the code comes from the cache.
         llvm_ir: the IR that the code generator was given.
         ptx: the PTX text.
+        link: what must be linked to it.
+        ltoir: the same as LTO-IR, if that was asked for and the generator makes it.
+        returns: what it returns.
+        too_new: the PTX is newer than the driver reads, so it needs a linker that reads it.
+        annotated: the source with types, if the code comes from the cache.
     """
 
     name: str
     args: tuple[Type, ...]
-    typed: Typed
+    typed: Typed | None
     llvm_ir: str
     ptx: str
+    link: tuple[Any, ...] = ()
+    ltoir: bytes | None = None
+    returns: Type = types.none
+    too_new: bool = False
+    annotated: str = ""
 
 
 def compile_kernel(
-    pyfunc: Callable[..., Any], args: tuple[Type, ...], target: Target, codegen: str | None = None
+    pyfunc: Callable[..., Any],
+    args: tuple[Type, ...],
+    target: Target,
+    settings: Settings | None = None,
 ) -> Compiled:
     """Compile *pyfunc* as a kernel for arguments of these types.
 
@@ -50,16 +92,89 @@ def compile_kernel(
         CompileError: the source, or its types, cannot be compiled.
         CodegenError: no code generator fits the target, or it failed.
     """
+    settings = settings or Settings()
     with _LOCK:
-        generator = select(target, codegen)
-        typed = infer_kernel(pyfunc, args, generator.libdevice is not None)
-        module = _lower(typed, target, generator)
-        text = str(module)
-        return Compiled(kernel_name(typed), args, typed, text, generator.compile(text, target))
+        generator = _generator(target, settings)
+        inference = Inference(REGISTRY, generator.libdevice is not None)
+        typed = infer_kernel(pyfunc, args, inference)
+        program = _program(target, generator)
+        _bound(program, program.kernel(typed, kernel_name(typed)), settings)
+        return _finish(kernel_name(typed), args, typed, program, target, settings, inference)
+
+
+def compile_device(
+    pyfunc: Callable[..., Any],
+    args: tuple[Type, ...],
+    target: Target,
+    settings: Settings | None = None,
+    name: str | None = None,
+    returns: Type | None = None,
+) -> Compiled:
+    """Compile *pyfunc* as a function that C code can call.
+
+    Args:
+        name: its symbol; None: that of the Python function.
+        returns: what it returns; None: what it happens to.
+
+    Raises:
+        CompileError: the source, or its types, cannot be compiled, or C has no such types.
+        CodegenError: no code generator fits the target, or it failed.
+    """
+    settings = settings or Settings()
+    with _LOCK:
+        generator = _generator(target, settings)
+        inference = Inference(REGISTRY, generator.libdevice is not None)
+        typed = inference.specialize(pyfunc, args)
+        program = _program(target, generator)
+        name = name or symbol(typed.function.name)
+        cabi.export(program, typed, name, typed.returns if returns is None else returns)
+        made = _finish(name, args, typed, program, target, settings, inference)
+        return replace(made, returns=typed.returns if returns is None else returns)
+
+
+def _generator(target: Target, settings: Settings) -> Codegen:
+    """The code generator; if its PTX is too new, the cubin that is linked from it is not."""
+    try:
+        return select(target, settings.codegen)
+    except NoCodegen:
+        if target.ptx is None:
+            raise
+        return select(replace(target, ptx=None), settings.codegen)
+
+
+def _finish(
+    name: str,
+    args: tuple[Type, ...],
+    typed: Typed,
+    program: LoweringProgram,
+    target: Target,
+    settings: Settings,
+    inference: Inference,
+) -> Compiled:
+    generator = _generator(target, settings)
+    text = str(program.module.llvm)
+    ltoir = None
+    if settings.lto and isinstance(generator, NvvmCodegen):
+        ltoir = generator.compile_lto(text, target)
+    link = tuple(dict.fromkeys((*settings.link, *_links(inference))))
+    too_new = target.ptx is not None and generator.ptx > target.ptx
+    ptx = generator.compile(text, target)
+    return Compiled(name, args, typed, text, ptx, link, ltoir, too_new=too_new)
+
+
+def _links(inference: Inference) -> list[Any]:
+    """What the functions that were typed need linked."""
+    found: list[Any] = []
+    for (function, _), typed in inference.functions.items():
+        found += LINKED.get(getattr(function, "pyfunc", function), ())
+        for _, match in typed.matches.values():
+            if isinstance(match.data, ExternFunction):
+                found += match.data.link
+    return found
 
 
 def infer_kernel(
-    pyfunc: Callable[..., Any], args: tuple[Type, ...], libdevice: bool = True
+    pyfunc: Callable[..., Any], args: tuple[Type, ...], inference: Inference | None = None
 ) -> Typed:
     """Type *pyfunc* as a kernel; arrays among its arguments lie in global memory.
 
@@ -67,7 +182,7 @@ def infer_kernel(
         CompileError: it cannot be compiled.
     """
     placed = tuple(_in_global_memory(ty) for ty in args)
-    typed = Inference(REGISTRY, libdevice).specialize(pyfunc, placed)
+    typed = (inference or Inference(REGISTRY)).specialize(pyfunc, placed)
     if typed.returns != types.none:
         raise CompileError(
             f"a kernel returns nothing, this one {typed.returns}: store it in an array",
@@ -85,12 +200,24 @@ def kernel_name(typed: Typed) -> str:
     return symbol(typed.function.name)
 
 
-def _lower(typed: Typed, target: Target, generator: Codegen) -> Any:
+def _program(target: Target, generator: Codegen) -> LoweringProgram:
     options = Options(
         fma=target.fma,
         fastmath=not target.precise_div,
         libdevice=generator.libdevice is not None,
     )
-    module = Module(generator.dialect, options)
-    LoweringProgram(module, REGISTRY).kernel(typed, kernel_name(typed))
-    return module.llvm
+    return LoweringProgram(Module(generator.dialect, options), REGISTRY)
+
+
+def _bound(program: LoweringProgram, kernel: ir.Function, settings: Settings) -> None:
+    """Annotate a kernel with its launch bounds and its limit of registers."""
+    limits = dict(zip(_BOUNDS, settings.launch_bounds, strict=False))
+    if settings.max_registers is not None:
+        limits["maxnreg"] = settings.max_registers
+    llvm = program.module.llvm
+    for name, limit in limits.items():
+        node = llvm.add_metadata([kernel, name, ir.Constant(ir.IntType(32), limit)])
+        llvm.add_named_metadata("nvvm.annotations", node)
+
+
+_BOUNDS = ("maxntidx", "minctasm", "cluster_max_blocks")

@@ -53,7 +53,7 @@ class ExternFunction(Stub):
 def _passes(given: Type, wanted: Type) -> bool:
     if isinstance(wanted, Array):
         return isinstance(given, Array) and given.dtype == wanted.dtype
-    return converts(given, wanted)
+    return converts(types.widen(given), wanted)
 
 
 def declare_device(name: str, sig: Any, link: Any = None) -> ExternFunction:

@@ -8,8 +8,11 @@ from llvmlite import ir
 
 from .. import types
 from ..errors import CompileError
+from ..frontend.infer import Typed
 from ..types import Array, Scalar, Type
 from .builder import Builder
+from .casts import cast
+from .function import Program, unpack
 from .models import I1, I8, Layout, Value, memory_type
 
 
@@ -84,3 +87,29 @@ def _place(b: Builder, ty: Scalar) -> ir.Value:
         place = b.llvm.alloca(memory_type(ty))
         place.align = ty.dtype.itemsize
         return b.untyped(place)
+
+
+def export(program: Program, typed: Typed, name: str, returns: Type) -> ir.Function:
+    """Define the C function *name*, which calls *typed*.
+
+    Its parameters are the leaves of the arguments: of an array, the address of its elements, its
+    lengths and, unless it is contiguous, its strides in bytes, as int64 each.
+    """
+    module = program.module
+    layout = module.layout
+    leaves = [leaf for ty in typed.args for leaf in layout.leaves(ty)]
+    shape = ir.FunctionType(
+        c_type(layout, returns), [I8 if leaf == I1 else leaf for leaf in leaves]
+    )
+    function = ir.Function(module.llvm, shape, name)
+    b = Builder(module, ir.IRBuilder(function.append_basic_block("entry")))
+    given = [
+        b.llvm.icmp_unsigned("!=", arg, ir.Constant(I8, 0)) if leaf == I1 else arg
+        for arg, leaf in zip(function.args, leaves, strict=True)
+    ]
+    called = b.llvm.call(program.device(typed), given)
+    if returns == types.none:
+        b.llvm.ret_void()
+    else:
+        b.llvm.ret(_argument(b, cast(b, unpack(b, called, typed.returns), returns)))
+    return function

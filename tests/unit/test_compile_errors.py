@@ -123,9 +123,9 @@ def test_bad_kernels_are_refused(name, tmp_path):
 def infer_and_lower(function) -> None:
     """Compile for float64[::1] and a Python int."""
     from compiler.codegen import Target
-    from compiler.dispatch.pipeline import compile_kernel
+    from compiler.dispatch.pipeline import Settings, compile_kernel
 
-    compile_kernel(function, (types.float64[::1], types.py_int), Target((7, 5)), "llvm")
+    compile_kernel(function, (types.float64[::1], types.py_int), Target((7, 5)), Settings("llvm"))
 
 
 def test_an_error_in_a_callee_shows_the_call():

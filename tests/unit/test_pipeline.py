@@ -15,7 +15,7 @@ import compiler as cuda
 from compiler import types
 from compiler.codegen import NoCodegen, Target
 from compiler.dispatch.annotate import annotate
-from compiler.dispatch.pipeline import compile_kernel, infer_kernel
+from compiler.dispatch.pipeline import Settings, compile_kernel, infer_kernel
 from compiler.frontend.syntax import build
 
 F32 = types.float32
@@ -86,7 +86,7 @@ def test_ptx_assembles(name, codegen, cc, tmp_path):
         pytest.skip("ptxas is not installed")
     function, args = KERNELS[name]
     try:
-        compiled = compile_kernel(function, args, Target(cc), codegen)
+        compiled = compile_kernel(function, args, Target(cc), Settings(codegen))
     except NoCodegen as error:
         pytest.skip(str(error))
     source = tmp_path / "k.ptx"
@@ -109,7 +109,7 @@ def test_literals_do_not_widen_float32(codegen):
         i = cuda.grid(1)
         x[i] = x[i] * 2.5 + 0.1 / (1.0 + abs(x[i]))
 
-    compiled = compile_kernel(scale, (F32[::1],), Target((8, 0)), codegen)
+    compiled = compile_kernel(scale, (F32[::1],), Target((8, 0)), Settings(codegen))
     assert not re.search(r"\.f64|%fd", compiled.ptx)
 
 
@@ -118,7 +118,7 @@ def test_literals_do_not_widen_float32(codegen):
 def test_fma_is_an_option(codegen, fma):
     """a * b + c is rounded once, unless fma is off."""
     function, args = KERNELS["saxpy"]
-    compiled = compile_kernel(function, args, Target((8, 0), fma=fma), codegen)
+    compiled = compile_kernel(function, args, Target((8, 0), fma=fma), Settings(codegen))
     assert ("fma.rn.f32" in compiled.ptx) == fma
 
 
@@ -126,7 +126,7 @@ def test_fma_is_an_option(codegen, fma):
 def test_indices_that_cannot_be_negative_are_not_tested(codegen):
     """grid() is known not to be negative, so indexing with it costs no comparison with zero."""
     function, args = KERNELS["saxpy"]
-    compiled = compile_kernel(function, args, Target((8, 0)), codegen)
+    compiled = compile_kernel(function, args, Target((8, 0)), Settings(codegen))
     assert compiled.ptx.count("setp") == 1
     assert "shr.s64" not in compiled.ptx
 

@@ -1,0 +1,203 @@
+"""What is linked to compiled functions: files and codes, and the loading of the result."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cudadrv
+from cudadrv import nvjitlink
+from cudadrv.linker import KINDS
+from cudadrv.toolkit import LibraryNotFound
+
+from ..codegen import LlvmCodegen, Target
+from .pipeline import Compiled
+
+Callback = Callable[[Any], None]
+
+
+class LinkableCode:
+    """Code to link to kernels, with what to call when it is loaded and unloaded.
+
+    Args:
+        data: the code.
+        name: what logs call it.
+        setup_callback: called with the cudadrv.Library that was loaded, once a context.
+        teardown_callback: called with its handle before it is unloaded.
+    """
+
+    kind = ""
+
+    def __init__(
+        self,
+        data: bytes | str,
+        name: str | None = None,
+        setup_callback: Callback | None = None,
+        teardown_callback: Callback | None = None,
+    ) -> None:
+        for callback in (setup_callback, teardown_callback):
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{callback!r} is no callback: give a function")
+        self.data = data.encode() if isinstance(data, str) else bytes(data)
+        self.name = name or f"<{self.kind}>"
+        self.setup_callback = setup_callback
+        self.teardown_callback = teardown_callback
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class PTXSource(LinkableCode):
+    """PTX text."""
+
+    kind = "ptx"
+
+
+class CUSource(LinkableCode):
+    """CUDA C++, compiled with NVRTC."""
+
+    kind = "cu"
+
+
+class Cubin(LinkableCode):
+    """A relocatable cubin."""
+
+    kind = "cubin"
+
+
+class Fatbin(LinkableCode):
+    """A fatbin with relocatable code."""
+
+    kind = "fatbin"
+
+
+class Object(LinkableCode):
+    """A host object file with relocatable device code."""
+
+    kind = "object"
+
+
+class Archive(LinkableCode):
+    """An archive of such objects."""
+
+    kind = "library"
+
+
+class LTOIR(LinkableCode):
+    """LTO-IR, of nvcc -dlto, NVRTC or libNVVM."""
+
+    kind = "ltoir"
+
+
+class Bitcode(LinkableCode):
+    """LLVM bitcode for NVPTX."""
+
+    kind = "bc"
+
+
+_CLASSES = {
+    cls.kind: cls for cls in (PTXSource, CUSource, Cubin, Fatbin, Object, Archive, LTOIR, Bitcode)
+}
+
+
+def code_of(item: Any) -> LinkableCode:
+    """The code that a member of a list of links stands for: itself, or the file it names.
+
+    Raises:
+        TypeError: it is neither a code nor a path.
+        ValueError: the name of the file does not tell what it is.
+        OSError: the file cannot be read.
+    """
+    if isinstance(item, LinkableCode):
+        return item
+    if not isinstance(item, str | os.PathLike):
+        raise TypeError(f"link: {item!r} is neither a path nor a code such as PTXSource(text)")
+    suffix = Path(item).suffix.lower()
+    kind = "bc" if suffix == ".bc" else KINDS.get(suffix)
+    if kind is None:
+        raise ValueError(f"link: {item}: its name ends in none of {', '.join(KINDS)}, .bc")
+    return _CLASSES[kind](Path(item).read_bytes(), os.fspath(item))
+
+
+def wants_lto(link: tuple[Any, ...], lto: bool | None) -> bool:
+    """Whether to optimise across Python and what is linked: as told, else where it is possible.
+
+    Raises:
+        LibraryNotFound: it is asked for, and there is no nvJitLink.
+    """
+    if lto is not None:
+        if lto:
+            nvjitlink.find()
+        return lto
+    if not any(code_of(item).kind in ("cu", "ltoir") for item in link):
+        return False
+    try:
+        nvjitlink.find()
+    except LibraryNotFound:
+        return False
+    return True
+
+
+def link(
+    compiled: Compiled, target: Target, arch: str | None = None, max_registers: int | None = None
+) -> bytes:
+    """A cubin of a compiled function and all that it needs; PTX for the emulator.
+
+    Args:
+        arch: None: that of the current device.
+
+    Raises:
+        LinkError: something is missing or there twice.
+    """
+    linker = cudadrv.Linker(arch, max_registers=max_registers)
+    lto = compiled.ltoir is not None and linker.backend == "nvjitlink"
+    if lto:
+        assert compiled.ltoir is not None
+        linker.add_ltoir(compiled.ltoir, compiled.name)
+    else:
+        linker.add_ptx(compiled.ptx, compiled.name)
+    for code in map(code_of, compiled.link):
+        _add(linker, code, target)
+    return linker.link()
+
+
+def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:
+    if code.kind == "cu":
+        folder = Path(code.name).resolve().parent
+        linker.add_cu(code.data.decode(), code.name, [f"-I{folder}"])
+    elif code.kind == "bc":
+        linker.add_ptx(LlvmCodegen(target).compile_bitcode(code.data, target), code.name)
+    elif code.kind == "ltoir":
+        linker.add_ltoir(code.data, code.name)
+    else:
+        linker.add(code.kind, code.data, code.name)
+
+
+def load(compiled: Compiled) -> cudadrv.Library:
+    """Load into the current context, linked first if there is something to link.
+
+    Raises:
+        LinkError: something is missing or there twice.
+        JitError: the driver refuses the code.
+    """
+    if not compiled.link and not compiled.too_new and compiled.ltoir is None:
+        return cudadrv.load(compiled.ptx)
+    device = cudadrv.current_context().device
+    library = cudadrv.load(link(compiled, Target(device.compute_capability)))
+    codes = [item for item in compiled.link if isinstance(item, LinkableCode)]
+    for code in codes:
+        if code.setup_callback is not None:
+            code.setup_callback(library)
+    ends = [code.teardown_callback for code in codes if code.teardown_callback is not None]
+    if ends:
+        # Finalizers run from the last to the first, so this one comes before the unloading.
+        weakref.finalize(library, _tear_down, ends, library.handle)
+    return library
+
+
+def _tear_down(callbacks: list[Callback], handle: int) -> None:
+    for callback in callbacks:
+        callback(handle)
