@@ -48,6 +48,8 @@ from .lang.sync import (
 from .types import (
     Signature,
     boolean,
+    complex64,
+    complex128,
     float32,
     float64,
     int8,
@@ -103,6 +105,8 @@ __all__ = [
     "blockDim",
     "blockIdx",
     "boolean",
+    "complex64",
+    "complex128",
     "current_context",
     "declare_device",
     "declare_device_function",

@@ -66,15 +66,25 @@ class NoneType(Type):
     __slots__ = ()
 
 
-class Scalar(Type):
-    """A number or bool that NumPy has a dtype for.
+class Stored(Type):
+    """A type that elements of arrays can have.
 
     Attributes:
         dtype: the NumPy dtype of the same size and meaning.
+    """
+
+    __slots__ = ("dtype",)
+    dtype: np.dtype[Any]
+
+
+class Scalar(Stored):
+    """A number or bool that NumPy has a dtype for.
+
+    Attributes:
         weak: True for Python's own int and float.
     """
 
-    __slots__ = ("bits", "dtype", "weak")
+    __slots__ = ("bits", "weak")
 
     def __init__(self, name: str, dtype: str, weak: bool = False) -> None:
         super().__init__(name, name)
@@ -103,6 +113,82 @@ class Float(Scalar):
     """An IEEE 754 binary floating-point number."""
 
     __slots__ = ()
+
+
+class Complex(Stored):
+    """A complex number: two floats, the real and the imaginary part.
+
+    Attributes:
+        part: the type of each.
+        weak: True for Python's own complex.
+    """
+
+    __slots__ = ("part", "weak")
+
+    def __init__(self, name: str, dtype: str, part: Float) -> None:
+        super().__init__(name, name)
+        self.dtype = np.dtype(dtype)
+        self.part = part
+        self.weak = part.weak
+
+
+class Record(Stored):
+    """One element of a structured array, as a reference to where it lies.
+
+    Attributes:
+        space: the memory that it lies in.
+        readonly: whether its fields cannot be assigned.
+    """
+
+    __slots__ = ("readonly", "space")
+
+    def __init__(
+        self, dtype: np.dtype[Any], space: str = "generic", readonly: bool = False
+    ) -> None:
+        # NumPy holds an aligned dtype equal to a packed one of the same layout.
+        super().__init__(f"Record({dtype})", dtype, dtype.isalignedstruct, space, readonly)
+        self.dtype, self.space, self.readonly = dtype, space, readonly
+
+    def placed(self, space: str, readonly: bool) -> Record:
+        """The same record in another place."""
+        return Record(self.dtype, space, readonly)
+
+    def field(self, name: str) -> tuple[Type, int] | None:
+        """The type of a field and its offset in bytes; None if there is no such field."""
+        if self.dtype.fields is None or name not in self.dtype.fields:
+            return None
+        found = self.dtype.fields[name]
+        dtype, offset = found[0], found[1]
+        if dtype.subdtype is None:
+            element = from_dtype(dtype)
+            if isinstance(element, Record):
+                element = element.placed(self.space, self.readonly)
+            return element, offset
+        base, shape = dtype.subdtype
+        element = from_dtype(base)
+        align = self.field_align(element)
+        return Array(element, len(shape), "C", self.space, self.readonly, align), offset
+
+    def field_align(self, element: Stored) -> int:
+        """What the address of a field is a multiple of; 0: what its type needs."""
+        return 0 if self.dtype.isalignedstruct or element.dtype.itemsize == 1 else 1
+
+
+class Struct(Type):
+    """A named tuple or a dataclass: the types of its fields, in order.
+
+    Attributes:
+        cls: the Python class.
+        names: of the fields.
+        items: their types.
+    """
+
+    __slots__ = ("cls", "items", "names")
+
+    def __init__(self, cls: type, names: tuple[str, ...], items: tuple[Type, ...]) -> None:
+        fields = ", ".join(f"{n}: {t.name}" for n, t in zip(names, items, strict=True))
+        super().__init__(f"{cls.__name__}({fields})", cls, items)
+        self.cls, self.names, self.items = cls, names, items
 
 
 class Literal(Type):
@@ -165,17 +251,19 @@ class Array(Type):
         layout: 'C', 'F' (contiguous) or 'A' (any strides).
         space: the memory it is known to lie in: generic, global, shared or local.
         readonly: True if elements cannot be assigned.
+        align: what addresses of elements are multiples of, in bytes; 0: as the type has it.
     """
 
-    __slots__ = ("dtype", "layout", "ndim", "readonly", "space")
+    __slots__ = ("align", "dtype", "layout", "ndim", "readonly", "space")
 
     def __init__(
         self,
-        dtype: Type,
+        dtype: Stored,
         ndim: int,
         layout: str = "A",
         space: str = "generic",
         readonly: bool = False,
+        align: int = 0,
     ) -> None:
         if layout not in ("C", "F", "A"):
             raise ValueError(f"array layout {layout!r}: give 'C', 'F' or 'A'")
@@ -186,15 +274,14 @@ class Array(Type):
             dims[0] = "::1"
         name = f"{dtype.name}[{', '.join(dims)}]"
         name += "" if space == "generic" else f"@{space}"
-        super().__init__(
-            name + (" readonly" if readonly else ""), dtype, ndim, layout, space, readonly
-        )
+        name += (" readonly" if readonly else "") + (f" align {align}" if align else "")
+        super().__init__(name, dtype, ndim, layout, space, readonly, align)
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
-        self.space, self.readonly = space, readonly
+        self.space, self.readonly, self.align = space, readonly, align
 
     def copy(self, **changes: Any) -> Array:
         """This type with some attributes changed."""
-        names = ("dtype", "ndim", "layout", "space", "readonly")
+        names = ("dtype", "ndim", "layout", "space", "readonly", "align")
         return Array(**{name: changes.get(name, getattr(self, name)) for name in names})
 
 
@@ -223,6 +310,9 @@ float32 = Float("float32", "f4")
 float64 = Float("float64", "f8")
 py_int = Integer("int", "i8", weak=True)
 py_float = Float("float", "f8", weak=True)
+complex64 = Complex("complex64", "c8", float32)
+complex128 = Complex("complex128", "c16", float64)
+py_complex = Complex("complex", "c16", py_float)
 
 intp = int64
 uintp = uint64
@@ -230,24 +320,40 @@ bool_ = boolean
 SCALARS: tuple[Scalar, ...] = (
     boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64,
 )  # fmt: skip
-_BY_DTYPE = {t.dtype: t for t in SCALARS}
+_BY_DTYPE: dict[Any, Stored] = {t.dtype: t for t in (*SCALARS, complex64, complex128)}
 
 
-def from_dtype(dtype: Any) -> Scalar:
-    """The scalar type of a NumPy dtype, a NumPy scalar class, a type of ours, or a name.
+def from_dtype(dtype: Any) -> Stored:
+    """The type of array elements of a NumPy dtype, scalar class, type of ours, or name.
 
     Raises:
         TypeError: there is no kernel type for it.
     """
-    if isinstance(dtype, Scalar):
+    if isinstance(dtype, Stored):
         return dtype
     try:
-        found = _BY_DTYPE.get(np.dtype(dtype))
+        wanted = np.dtype(dtype)
     except TypeError:
-        found = None
+        wanted = None
+    if wanted is not None and wanted.fields is not None:
+        for field in wanted.fields.values():
+            from_dtype(field[0].base)
+        return Record(wanted)
+    found = _BY_DTYPE.get(wanted)
     if found is None:
-        names = ", ".join(t.name for t in SCALARS)
-        raise TypeError(f"{dtype!r} is no element type of a kernel array: use one of {names}")
+        names = ", ".join(t.name for t in _BY_DTYPE.values())
+        raise TypeError(
+            f"{dtype!r} is no element type of a kernel array: use one of {names}, or a structured "
+            f"dtype of these"
+        )
+    return found
+
+
+def scalar_from_dtype(dtype: Any) -> Scalar:
+    """As from_dtype, for real numbers and bools."""
+    found = from_dtype(dtype)
+    if not isinstance(found, Scalar):
+        raise TypeError(f"{found} is no real number type")
     return found
 
 
@@ -257,25 +363,28 @@ def typeof_constant(value: Any) -> Type:
         return boolean
     if isinstance(value, np.generic) and value.dtype in _BY_DTYPE:
         return _BY_DTYPE[value.dtype]
-    if isinstance(value, int):
-        return py_int
-    if isinstance(value, float):
-        return py_float
+    plain = {int: py_int, float: py_float, complex: py_complex, type(None): none}
+    for cls, ty in plain.items():
+        if isinstance(value, cls):
+            return ty
     if isinstance(value, tuple):
-        return Tuple(tuple(Literal(item) for item in value))
-    if value is None:
-        return none
+        items = tuple(Literal(item) for item in value)
+        names = getattr(type(value), "_fields", None)
+        return Tuple(items) if names is None else Struct(type(value), names, items)
     return Literal(value)
 
 
 def widen(ty: Type) -> Type:
     """The type without the knowledge of a number's value; other literals stay."""
     if isinstance(ty, Literal):
-        if isinstance(ty.value, tuple):
-            return Tuple(tuple(widen(Literal(item)) for item in ty.value))
-        return ty if ty.value is None else typeof_constant(ty.value)
+        if ty.value is None:
+            return ty
+        wide = typeof_constant(ty.value)
+        return wide if isinstance(wide, Literal) else widen(wide)
     if isinstance(ty, Tuple):
         return Tuple(tuple(widen(item) for item in ty.items))
+    if isinstance(ty, Struct):
+        return Struct(ty.cls, ty.names, tuple(widen(item) for item in ty.items))
     return ty
 
 
@@ -285,7 +394,7 @@ def number(ty: Type) -> Scalar | None:
     return wide if isinstance(wide, Scalar) else None
 
 
-def _array_of(dtype: Type, index: Any) -> Array:
+def _array_of(dtype: Any, index: Any) -> Array:
     """float32[:], float32[:, ::1], float32[::1, :], float32[...] is refused."""
     dims = index if isinstance(index, tuple) else (index,)
     for dim in dims:

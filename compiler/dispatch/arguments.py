@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Callable
@@ -13,7 +14,18 @@ import cudadrv
 from cudadrv import DeviceArray
 
 from .. import types
-from ..types import Array, Boolean, Float, Integer, Scalar, Tuple, Type
+from ..types import (
+    Array,
+    Boolean,
+    Complex,
+    Float,
+    Integer,
+    Record,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+)
 
 Writeback = Callable[[], None]
 
@@ -34,6 +46,10 @@ def typeof(value: Any) -> Type:
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
         return types.from_dtype(value.dtype)
+    names = field_names(value)
+    if names is not None:
+        items = tuple(typeof(getattr(value, name)) for name in names)
+        return Struct(type(value), names, items)
     if isinstance(value, tuple):
         return Tuple(tuple(typeof(item) for item in value))
     if hasattr(value, "__cuda_array_interface__"):
@@ -50,9 +66,21 @@ def typeof(value: Any) -> Type:
 _PLAIN: dict[type, Type] = {
     bool: types.boolean,
     float: types.py_float,
+    complex: types.py_complex,
+    np.complex64: types.complex64,
+    np.complex128: types.complex128,
     type(None): types.none,
     **{ty.dtype.type: ty for ty in types.SCALARS},
 }
+
+
+def field_names(value: Any) -> tuple[str, ...] | None:
+    """The fields of a named tuple or dataclass; None for anything else."""
+    if isinstance(value, tuple):
+        return getattr(value, "_fields", None)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return tuple(field.name for field in dataclasses.fields(value))
+    return None
 
 
 def _int_type(value: int) -> Type:
@@ -127,8 +155,12 @@ class Packer:
 def _codes(ty: Type) -> str:
     if isinstance(ty, Array):
         return "P" + "q" * (ty.ndim * (2 if ty.layout == "A" else 1))
-    if isinstance(ty, Tuple):
+    if isinstance(ty, Tuple | Struct):
         return "".join(_codes(item) for item in ty.items)
+    if isinstance(ty, Complex):
+        return _codes(ty.part) * 2
+    if isinstance(ty, Record):
+        return "P"
     if isinstance(ty, Boolean):
         return "?"
     if isinstance(ty, Scalar):
@@ -142,6 +174,15 @@ def _pack(ty: Type, value: Any, leaves: list[Any], stream: Any, retr: list[Write
         leaves += _array_leaves(ty, value, stream, retr)
     elif isinstance(ty, Scalar):
         leaves.append(_number(ty, value))
+    elif isinstance(ty, Complex):
+        leaves += _complex(ty, value)
+    elif isinstance(ty, Record):
+        leaves.append(_record(ty, value, stream, retr))
+    elif isinstance(ty, Struct):
+        if not isinstance(value, ty.cls):
+            raise TypeError(f"expected {ty}, got {_kind(value)}")
+        for item_type, name in zip(ty.items, ty.names, strict=True):
+            _pack(item_type, getattr(value, name), leaves, stream, retr)
     elif isinstance(ty, Tuple):
         if not isinstance(value, tuple) or len(value) != len(ty.items):
             raise TypeError(f"expected a tuple {ty}, got {value!r}")
@@ -175,6 +216,29 @@ def _number(ty: Scalar, value: Any) -> Any:
         except OverflowError:
             raise OverflowError(f"{number} does not fit in {ty}") from None
     return number
+
+
+def _complex(ty: Complex, value: Any) -> tuple[float, float]:
+    if not isinstance(value, int | float | complex | np.number):
+        raise TypeError(f"expected a number for {ty}, got {_kind(value)}")
+    number = complex(value)
+    return _number(ty.part, number.real), _number(ty.part, number.imag)
+
+
+def _record(ty: Record, value: Any, stream: Any, retr: list[Writeback]) -> int:
+    """The address of a device copy of a record, which is copied back after the launch."""
+    if not isinstance(value, np.void) or value.dtype != ty.dtype:
+        raise TypeError(f"expected {ty}, got {_kind(value)}")
+    device = cudadrv.to_device(np.array(value).reshape(1), stream=stream)
+
+    def finish() -> None:
+        result = device.copy_to_host()[0]
+        for name in value.dtype.names or ():
+            value[name] = result[name]
+        device.close()
+
+    retr.append(finish)
+    return device.handle
 
 
 def _kind(value: Any) -> str:

@@ -89,7 +89,7 @@ class Expressions:
 
     # AST: Constant(constant value, string? kind)
     def visit_Constant(self, node: ast.Constant) -> Instr:
-        if isinstance(node.value, complex | bytes) or node.value is Ellipsis:
+        if isinstance(node.value, bytes) or node.value is Ellipsis:
             kind = type(node.value).__name__
             raise CompileError(f"a {kind} constant is not supported in a kernel", self.span(node))
         return self.b.const(node.value, self.span(node))

@@ -6,23 +6,29 @@ the constants known so far can take, so code behind a false constant is never ty
 
 from __future__ import annotations
 
+import enum
 import types as pytypes
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from .. import types
 from ..errors import CompileError, Span, TypingError
-from ..types import BoundMethod, Closure, Literal, Scalar, Signature, Star, Type
+from ..types import BoundMethod, Closure, Literal, Scalar, Signature, Star, Struct, Type
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
+from . import internal
 from .calls import Source, bind, check_signature, source_type
 from .folding import fold
 from .ir import Block, Branch, Function, Instr, Jump, Op, Return
 from .syntax import build
 
 MAX_VISITS = 200
+# Literals whose attributes are those of the kernel type, not of the Python object.
+VALUES = (int, float, complex, tuple, np.number)
 
 
 @dataclass(eq=False, slots=True)
@@ -269,6 +275,8 @@ class Inference:
         return self._specialize(instr, callee.function, bound, sources)
 
     def _function(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type | None:
+        if isinstance(callee, type) and hasattr(callee, "_fields"):
+            return self._structure(instr, callee, args)
         pyfunc = getattr(callee, "pyfunc", callee)
         if not isinstance(pyfunc, pytypes.FunctionType):
             raise TypingError(
@@ -283,6 +291,16 @@ class Inference:
         if signature is not None:
             bound = check_signature(parameters.name, signature, bound, instr.span)
         return self._specialize(instr, pyfunc, bound, sources)
+
+    def _structure(self, instr: Instr, cls: Any, args: tuple[Type, ...]) -> Type:
+        """The call of a named tuple's class."""
+        if instr.attr or len(args) != len(cls._fields):
+            shown = ", ".join(cls._fields)
+            raise TypingError(f"{cls.__name__}({shown}) takes each field by position", instr.span)
+        row = self.program.registry.rows[id(internal.make_tuple)][0]
+        match = Match((None,) * len(args), Struct(cls, cls._fields, args))
+        self.typed.matches[instr] = row, match
+        return match.returns
 
     def _specialize(
         self, instr: Instr, function: Any, bound: tuple[Type, ...], sources: tuple[Source, ...]
@@ -300,7 +318,9 @@ class Inference:
         owner = self.types.get(instr.args[0])
         if owner is None:
             return None
-        if isinstance(owner, Literal) and not isinstance(owner.value, int | float | tuple):
+        if isinstance(owner, Literal) and (
+            isinstance(owner.value, enum.Enum) or not isinstance(owner.value, VALUES)
+        ):
             return self._member(instr, owner.value)
         wide = types.widen(owner)
         row = self.program.registry.find_attribute(wide, instr.attr)

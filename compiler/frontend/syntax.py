@@ -124,8 +124,12 @@ class Syntax(Functions, Loops):
             new = self.b.apply(function, [old, self.visit(node.value)], span)
             self.b.apply(operator.setitem, [owner, index, new], span)
             return
-        if not isinstance(node.target, ast.Name):
-            self.refuse(node.target)
+        if isinstance(node.target, ast.Attribute):
+            owner, name = self.visit(node.target.value), node.target.attr
+            old = self.b.emit(Op.ATTR, [owner], name, self.span(node.target))
+            new = self.b.apply(function, [old, self.visit(node.value)], span)
+            self.b.apply(setattr, [owner, self.b.const(name, span), new], span)
+            return
         old = self.read(node.target.id, node.target)
         self.assign(node.target, self.b.apply(function, [old, self.visit(node.value)], span))
 
@@ -137,6 +141,10 @@ class Syntax(Functions, Loops):
         elif isinstance(target, ast.Subscript):
             args = [self.visit(target.value), self.visit(target.slice), value]
             self.b.apply(operator.setitem, args, self.span(target))
+        elif isinstance(target, ast.Attribute):
+            name = self.b.const(target.attr, self.span(target))
+            owner = self.visit(target.value)
+            self.b.apply(setattr, [owner, name, value], self.span(target))
         elif isinstance(target, ast.Tuple | ast.List):
             self.unpack(target, value)
         else:

@@ -5,6 +5,7 @@ from . import (
     atomics,
     bits,
     builtin,
+    complexes,
     extern,
     indices,
     libdevice,
@@ -12,11 +13,12 @@ from . import (
     memory,
     methods,
     operators,
+    records,
     sync,
     ufuncs,
 )
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "extern", "indices", "libdevice", "mathematics",
-    "memory", "methods", "operators", "sync", "ufuncs",
+    "arrays", "atomics", "bits", "builtin", "complexes", "extern", "indices", "libdevice",
+    "mathematics", "memory", "methods", "operators", "records", "sync", "ufuncs",
 ]  # fmt: skip

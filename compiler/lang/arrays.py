@@ -20,14 +20,17 @@ from ..types import (
     Closure,
     Integer,
     Literal,
+    Record,
     Slice,
     Star,
+    Stored,
+    Struct,
     Tuple,
     Type,
     number,
     widen,
 )
-from ..typing.promotion import join
+from ..typing.promotion import converts, join
 from ..typing.registry import REGISTRY, Match
 from . import pylib
 from .operators import no_lowering
@@ -68,7 +71,10 @@ def _getitem(owner: Type, index: Type) -> Match | None:
         return None
     items = check_indices(owner, index)
     if is_element(owner, items):
-        return Match((None, None), owner.dtype)
+        element = owner.dtype
+        if isinstance(element, Record):
+            element = element.placed(owner.space, owner.readonly)
+        return Match((None, None), element)
     return Match((None, None), _view(owner, items))
 
 
@@ -94,8 +100,8 @@ def getitem(b: Builder, match: Match, owner: Value, index: Value) -> Value:
     """a[i, j], or a view where there are slices or fewer indices"""
     if isinstance(match.returns, Array):
         return view(b, owner, index, match.returns)
-    assert isinstance(match.returns, types.Scalar)
-    return b.load(element(b, owner, index), match.returns)
+    assert isinstance(match.returns, Stored) and isinstance(owner.type, Array)
+    return b.load(element(b, owner, index), match.returns, owner.type.align)
 
 
 def _setitem(owner: Type, index: Type, value: Type) -> Match | None:
@@ -105,15 +111,21 @@ def _setitem(owner: Type, index: Type, value: Type) -> Match | None:
         raise TypingError("the array is read-only: its elements cannot be assigned")
     if not is_element(owner, check_indices(owner, index)):
         return None
-    if number(value) is None:
+    if not converts(widen(value), owner.dtype):
         raise TypingError(f"{value} cannot be stored in an array of {owner.dtype}")
-    return Match((None, None, owner.dtype), types.none)
+    return Match((None, None, _stored_type(owner.dtype, value)), types.none)
+
+
+def _stored_type(element: Stored, value: Type) -> Type:
+    """What a value is converted to before it is stored; a record is copied from where it is."""
+    return value if isinstance(element, Record) else element
 
 
 @row(operator.setitem, rule=_setitem, name="array[...] = ")
 def setitem(b: Builder, match: Match, owner: Value, index: Value, value: Value) -> Value:
     """a[i, j] = value"""
-    b.store(element(b, owner, index), value)
+    assert isinstance(owner.type, Array)
+    b.store(element(b, owner, index), value, owner.type.align)
     return Value(types.none)
 
 
@@ -154,7 +166,7 @@ def element(b: Builder, owner: Value, index: Value) -> ir.Value:
     linear = places[0]
     for place, length in zip(places[1:], lengths[1:], strict=True):
         linear = b.llvm.add(b.llvm.mul(linear, length, flags=("nsw",)), place, flags=("nsw",))
-    return b.offset(pointer, memory_type(ty.dtype), linear)  # type: ignore[arg-type]
+    return b.offset(pointer, memory_type(ty.dtype), linear)
 
 
 def _dot(b: Builder, places: list[ir.Value], steps: tuple[ir.Value, ...]) -> ir.Value:
@@ -268,18 +280,15 @@ def tuple_item(b: Builder, match: Match, owner: Value, index: Value) -> Value:
 
 def _unpack(value: Type, count: Type, star: Type) -> Match | None:
     assert isinstance(count, Literal) and isinstance(star, Literal)
-    if isinstance(value, Literal) and isinstance(value.value, tuple):
-        value = Tuple(tuple(Literal(item) for item in value.value))
-    if not isinstance(value, Tuple):
-        raise TypingError(f"{widen(value)} cannot be unpacked: only tuples can")
+    value = as_tuple(value, "be unpacked")
     given, names, at = len(value.items), count.value, star.value
     if given != names if at < 0 else given < names - 1:
         raise TypingError(f"{given} values to unpack into {names} names")
     if at < 0:
-        return Match((value, None, None), value)
+        return Match((None, None, None), value)
     end = at + given - names + 1
     items = (*value.items[:at], Tuple(value.items[at:end]), *value.items[end:])
-    return Match((value, None, None), Tuple(items))
+    return Match((None, None, None), Tuple(items))
 
 
 @row(internal.unpack, rule=_unpack)
@@ -288,12 +297,23 @@ def unpack(b: Builder, match: Match, value: Value, count: Value, star: Value) ->
     return Value(match.returns, value.leaves)
 
 
-def _star(value: Type) -> Match:
+def as_tuple(value: Type, what: str) -> Tuple:
+    """The type of a tuple or named tuple as a plain tuple; its leaves are the same.
+
+    Raises:
+        TypingError: it is neither, and cannot *what*.
+    """
     if isinstance(value, Literal) and isinstance(value.value, tuple):
-        value = Tuple(tuple(Literal(item) for item in value.value))
+        return Tuple(tuple(Literal(item) for item in value.value))
+    if isinstance(value, Struct) and issubclass(value.cls, tuple):
+        return Tuple(value.items)
     if not isinstance(value, Tuple):
-        raise TypingError(f"{widen(value)} cannot follow a *: only tuples can")
-    return Match((value,), Star(value.items))
+        raise TypingError(f"{widen(value)} cannot {what}: only tuples can")
+    return value
+
+
+def _star(value: Type) -> Match:
+    return Match((None,), Star(as_tuple(value, "follow a *").items))
 
 
 def _closure(function: Type, *values: Type) -> Match:

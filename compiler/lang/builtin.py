@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import operator
+from types import UnionType
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from .. import types
@@ -14,7 +16,7 @@ from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast
 from ..lowering.models import Value, scalar_type
-from ..types import Boolean, Float, Integer, Literal, Scalar, Type, number
+from ..types import Boolean, Float, Integer, Literal, Scalar, Stored, Type, number, widen
 from ..typing.promotion import arithmetic, join
 from ..typing.registry import REGISTRY, Match
 from .operators import no_lowering
@@ -191,3 +193,35 @@ def rounded(b: Builder, match: Match, x: Value) -> Value:
     bits = x.type.bits
     whole = b.intrinsic(f"llvm.rint.f{bits}", scalar_type(x.type), [x.leaf])
     return cast(b, Value(x.type, (whole,)), types.py_int)
+
+
+def python_class(ty: Type) -> type:
+    """The class that a value of type *ty* has in Python."""
+    plain = {types.py_int: int, types.py_float: float, types.py_complex: complex}
+    if ty in plain:
+        return plain[ty]
+    if isinstance(ty, Stored):
+        return ty.dtype.type
+    if isinstance(ty, Literal):
+        return type(ty.value)
+    by_class = {types.Tuple: tuple, types.Array: np.ndarray, types.NoneType: type(None)}
+    return ty.cls if isinstance(ty, types.Struct) else by_class.get(type(ty), object)
+
+
+def _isinstance(value: Type, classes: Type) -> Match | None:
+    if not isinstance(classes, Literal):
+        return None
+    known = [c.dtype.type if isinstance(c, Stored) else c for c in _flat(classes.value)]
+    if not all(isinstance(c, type) for c in known):
+        return None
+    return Match((None, None), Literal(issubclass(python_class(widen(value)), tuple(known))))
+
+
+def _flat(classes: Any) -> list[Any]:
+    if isinstance(classes, tuple):
+        return [c for item in classes for c in _flat(item)]
+    args = getattr(classes, "__args__", None) if isinstance(classes, UnionType) else None
+    return [classes] if args is None else list(args)
+
+
+row(builtins.isinstance, rule=_isinstance)(no_lowering)

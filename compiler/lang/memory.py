@@ -11,7 +11,7 @@ from .. import types
 from ..errors import TypingError
 from ..lowering.builder import Builder
 from ..lowering.models import I8, I32, I64, SPACES, Value, memory_type
-from ..types import Array, Literal, Scalar, Tuple, Type
+from ..types import Array, Literal, Stored, Tuple, Type
 from ..typing.registry import REGISTRY, Match
 from .stub import Stub
 
@@ -69,7 +69,7 @@ def constant_shape(shape: Type) -> tuple[int, ...]:
     return tuple(lengths)
 
 
-def constant_dtype(dtype: Type) -> Scalar:
+def constant_dtype(dtype: Type) -> Stored:
     """The element type given as a literal."""
     if not isinstance(dtype, Literal):
         raise TypingError("the dtype must be a constant such as float32")
@@ -97,7 +97,7 @@ def _array_rule(space: str) -> Any:
 def shared_array(b: Builder, match: Match, lengths: Value, dtype: Value) -> Value:
     """A variable in shared memory, one for each place in the source"""
     ty = match.returns
-    assert isinstance(ty, Array) and isinstance(ty.dtype, Scalar)
+    assert isinstance(ty, Array) and isinstance(ty.dtype, Stored)
     if match.data == (0,):
         return _dynamic(b, ty)
     element = memory_type(ty.dtype)
@@ -116,7 +116,7 @@ def _dynamic(b: Builder, ty: Array) -> Value:
         variable.align = 16
     register = ir.FunctionType(I32, [])
     nbytes = b.llvm.asm(register, "mov.u32 $0, %dynamic_smem_size;", "=r", [], False)
-    assert isinstance(ty.dtype, Scalar)
+    assert isinstance(ty.dtype, Stored)
     size = ir.Constant(I32, ty.dtype.dtype.itemsize)
     count = b.llvm.zext(b.llvm.udiv(nbytes, size), I64)
     return Value(ty, (b.untyped(variable), count))
@@ -126,7 +126,7 @@ def _dynamic(b: Builder, ty: Array) -> Value:
 def local_array(b: Builder, match: Match, lengths: Value, dtype: Value) -> Value:
     """Stack memory, allocated where the function begins"""
     ty = match.returns
-    assert isinstance(ty, Array) and isinstance(ty.dtype, Scalar)
+    assert isinstance(ty, Array) and isinstance(ty.dtype, Stored)
     storage = ir.ArrayType(memory_type(ty.dtype), max(math.prod(match.data), 1))
     with b.llvm.goto_entry_block():
         place = b.llvm.alloca(storage)

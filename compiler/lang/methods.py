@@ -15,7 +15,7 @@ from ..errors import TypingError
 from ..lowering.builder import Builder
 from ..lowering.casts import cast, shape
 from ..lowering.models import I64, Value
-from ..types import Array, Boolean, Integer, Literal, Scalar, Tuple, Type, number
+from ..types import Array, Boolean, Integer, Literal, Stored, Tuple, Type, number
 from ..typing.registry import REGISTRY, Match
 from . import arrays, pyarrays
 from .memory import constant_dtype
@@ -28,7 +28,7 @@ row = REGISTRY.function
 
 
 def _assign(owner: Type, index: Type, value: Type) -> Match | None:
-    if not isinstance(owner, Array) or not isinstance(owner.dtype, Scalar):
+    if not isinstance(owner, Array) or not isinstance(owner.dtype, Stored):
         return None
     if owner.readonly:
         raise TypingError("the array is read-only: its elements cannot be assigned")
@@ -162,7 +162,7 @@ def flat(b: Builder, owner: Value, ty: Type) -> Value:
 
 
 def _view(owner: Type, dtype: Type) -> Match | None:
-    assert isinstance(owner, Array) and isinstance(owner.dtype, Scalar)
+    assert isinstance(owner, Array) and isinstance(owner.dtype, Stored)
     _contiguous(owner, "view")
     element = constant_dtype(dtype)
     if isinstance(element, Boolean) or owner.ndim == 0:
@@ -174,7 +174,7 @@ def _view(owner: Type, dtype: Type) -> Match | None:
 def view(b: Builder, match: Match, owner: Value, dtype: Value) -> Value:
     """The same bytes as elements of another type; the last length changes"""
     ty = match.returns
-    assert isinstance(ty, Array) and isinstance(ty.dtype, Scalar)
+    assert isinstance(ty, Array) and isinstance(ty.dtype, Stored)
     *first, last = shape(owner)
     nbytes = b.llvm.mul(last, b.int64(match.data))
     last = b.llvm.sdiv(nbytes, b.int64(ty.dtype.dtype.itemsize))

@@ -153,24 +153,59 @@ class Builder:
         place.type = ir.PointerType(addrspace=place.type.addrspace)
         return place
 
-    def load(self, pointer: ir.Value, ty: types.Scalar) -> Value:
-        """Read one element; a bool is true for any byte that is not zero."""
+    def load(self, pointer: ir.Value, ty: types.Stored, align: int = 0) -> Value:
+        """Read one element; a bool is true for any byte that is not zero.
+
+        Args:
+            align: of the address in bytes; 0: that of the type.
+        """
+        if isinstance(ty, types.Record):
+            return Value(ty, (pointer,))
+        if isinstance(ty, types.Complex):
+            size = ty.part.dtype.itemsize
+            parts = [self.load(self.bytes_on(pointer, n), ty.part, align) for n in (0, size)]
+            return Value(ty, (parts[0].leaf, parts[1].leaf))
+        assert isinstance(ty, types.Scalar)
         element = memory_type(ty)
         place = self.typed(pointer, element)
-        leaf = self.llvm.load(place, typ=element, align=ty.dtype.itemsize)
+        leaf = self.llvm.load(place, typ=element, align=align or ty.dtype.itemsize)
         if isinstance(ty, types.Boolean):
             leaf = self.llvm.icmp_unsigned("!=", leaf, ir.Constant(I8, 0))
         return Value(ty, (leaf,))
 
-    def store(self, pointer: ir.Value, value: Value) -> None:
+    def bytes_on(self, pointer: ir.Value, count: int) -> ir.Value:
+        """The pointer *count* bytes further on."""
+        return self.offset(pointer, I8, self.int64(count)) if count else pointer
+
+    def store(self, pointer: ir.Value, value: Value, align: int = 0) -> None:
         """Write one element; a bool as the byte 0 or 1."""
         ty = value.type
+        if isinstance(ty, types.Record):
+            self._copy_record(pointer, value, ty, align)
+            return
+        if isinstance(ty, types.Complex):
+            for n, leaf in enumerate(value.leaves):
+                place = self.bytes_on(pointer, n * ty.part.dtype.itemsize)
+                self.store(place, Value(ty.part, (leaf,)), align)
+            return
         assert isinstance(ty, types.Scalar)
         leaf = value.leaf
         if isinstance(ty, types.Boolean):
             leaf = self.llvm.zext(leaf, I8)
         place = self.typed(pointer, memory_type(ty))
-        self.llvm.store(leaf, place, align=ty.dtype.itemsize)
+        self.llvm.store(leaf, place, align=align or ty.dtype.itemsize)
+
+    def _copy_record(self, pointer: ir.Value, value: Value, ty: types.Record, align: int) -> None:
+        """Copy a record in the largest words that its alignment allows."""
+        word = align or alignment(ty)
+        size = ty.dtype.itemsize
+        done = 0
+        for scalar in (types.uint64, types.uint32, types.uint16, types.uint8):
+            step = scalar.dtype.itemsize
+            while step <= word and size - done >= step:
+                part = self.load(self.bytes_on(value.leaf, done), scalar, step)
+                self.store(self.bytes_on(pointer, done), part, step)
+                done += step
 
     def to_generic(self, pointer: ir.Value) -> ir.Value:
         """A pointer into any space as a generic one."""
@@ -181,3 +216,10 @@ def _zero(leaf: ir.Type) -> Any:
     if isinstance(leaf, ir.PointerType):
         return None
     return 0 if isinstance(leaf, ir.IntType) else 0.0
+
+
+def alignment(ty: types.Stored) -> int:
+    """The bytes that the address of an element is a multiple of; 1 in packed records."""
+    if not isinstance(ty, types.Record):
+        return ty.dtype.itemsize if isinstance(ty, types.Scalar) else ty.dtype.itemsize // 2
+    return ty.dtype.alignment if ty.dtype.isalignedstruct else 1

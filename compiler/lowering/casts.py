@@ -10,7 +10,20 @@ from llvmlite import ir
 
 from .. import types
 from ..errors import TypingError
-from ..types import Array, Boolean, Closure, Float, Integer, Literal, Scalar, Tuple, Type
+from ..types import (
+    Array,
+    Boolean,
+    Closure,
+    Complex,
+    Float,
+    Integer,
+    Literal,
+    Record,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+)
 from .builder import Builder
 from .models import I64, Value, scalar_type
 
@@ -29,9 +42,14 @@ def cast(b: Builder, value: Value, to: Type) -> Value:
     if isinstance(given, Scalar) and isinstance(to, Scalar):
         return Value(to, (_scalar(b, value.leaf, given, to),))
     both = (given, to)
-    if all(isinstance(ty, Tuple) for ty in both) or all(isinstance(ty, Closure) for ty in both):
+    if any(all(isinstance(ty, kind) for ty in both) for kind in (Tuple, Closure, Struct)):
         items = zip(b.items(value), to.items, strict=True)  # type: ignore[attr-defined]
         return Value(to, tuple(leaf for item, ty in items for leaf in cast(b, item, ty).leaves))
+    if isinstance(to, Complex):
+        return _complex(b, value, to)
+    if isinstance(given, Record) and isinstance(to, Record) and given.dtype == to.dtype:
+        pointer = value.leaf if given.space == to.space else b.to_generic(value.leaf)
+        return Value(to, (pointer,))
     if isinstance(given, Array) and isinstance(to, Array):
         return _array(b, value, given, to)
     raise TypingError(f"{given} cannot be converted to {to}")
@@ -40,7 +58,10 @@ def cast(b: Builder, value: Value, to: Type) -> Value:
 def _literal(b: Builder, value: Any, to: Type) -> Value:
     if isinstance(to, Scalar):
         return Value(to, (constant(value, to),))
-    if isinstance(to, Tuple) and isinstance(value, tuple):
+    if isinstance(to, Complex) and isinstance(value, int | float | complex | np.generic):
+        parts = (constant(n, to.part) for n in (complex(value).real, complex(value).imag))
+        return Value(to, tuple(parts))
+    if isinstance(to, Tuple | Struct) and isinstance(value, tuple):
         items = [cast(b, Value(Literal(v)), ty) for v, ty in zip(value, to.items, strict=True)]
         return Value(to, tuple(leaf for item in items for leaf in item.leaves))
     if value is None and to == types.none:
@@ -112,6 +133,16 @@ def _from_float(b: Builder, leaf: ir.Value, to: Scalar, target: ir.Type) -> ir.V
     return resize(leaf, target)
 
 
+def _complex(b: Builder, value: Value, to: Complex) -> Value:
+    given = value.type
+    if isinstance(given, Complex):
+        parts = (_scalar(b, leaf, given.part, to.part) for leaf in value.leaves)
+        return Value(to, tuple(parts))
+    if not isinstance(given, Scalar):
+        raise TypingError(f"{given} cannot be converted to {to}")
+    return Value(to, (_scalar(b, value.leaf, given, to.part), constant(0.0, to.part)))
+
+
 def _array(b: Builder, value: Value, given: Array, to: Array) -> Value:
     if (given.dtype, given.ndim) != (to.dtype, to.ndim) or to.layout not in (given.layout, "A"):
         raise TypingError(f"{given} cannot be converted to {to}")
@@ -139,7 +170,7 @@ def strides(b: Builder, array: Value) -> tuple[ir.Value, ...]:
     assert isinstance(ty, Array)
     if ty.layout == "A":
         return array.leaves[1 + ty.ndim :]
-    step: ir.Value = b.int64(ty.dtype.dtype.itemsize)  # type: ignore[attr-defined]
+    step: ir.Value = b.int64(ty.dtype.dtype.itemsize)
     found = []
     lengths = shape(array)
     for length in reversed(lengths) if ty.layout == "C" else lengths:

@@ -59,8 +59,10 @@ class Layout:
         return values
 
 
-def memory_type(ty: types.Scalar) -> ir.Type:
+def memory_type(ty: types.Stored) -> ir.Type:
     """The LLVM type that an array element of type *ty* has in memory."""
+    if not isinstance(ty, types.Scalar):
+        return ir.ArrayType(I8, ty.dtype.itemsize)
     return I8 if isinstance(ty, types.Boolean) else scalar_type(ty)
 
 
@@ -78,13 +80,16 @@ def _array(layout: Layout, ty: types.Array) -> list[ir.Type]:
     return [layout.pointer(ty.space)] + [I64] * count
 
 
-def _items(layout: Layout, ty: types.Tuple | types.Slice) -> list[ir.Type]:
+def _items(layout: Layout, ty: Any) -> list[ir.Type]:
     return [leaf for item in ty.items for leaf in layout.leaves(item)]
 
 
 # A data model: the layout and a type give the LLVM types of the leaves.
 MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
     types.Scalar: lambda layout, ty: [scalar_type(ty)],
+    types.Complex: lambda layout, ty: [scalar_type(ty.part)] * 2,
+    types.Record: lambda layout, ty: [layout.pointer(ty.space)],
+    types.Struct: _items,
     types.NoneType: lambda layout, ty: [],
     types.Literal: lambda layout, ty: [],
     types.BoundMethod: lambda layout, ty: layout.leaves(ty.owner),

@@ -7,7 +7,20 @@ import functools
 import numpy as np
 
 from .. import types
-from ..types import Array, Boolean, Closure, Float, Integer, Literal, Scalar, Tuple, Type
+from ..types import (
+    Array,
+    Boolean,
+    Closure,
+    Complex,
+    Float,
+    Integer,
+    Literal,
+    Record,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+)
 
 
 def arithmetic(ty: Scalar) -> Scalar:
@@ -31,7 +44,25 @@ def promote(left: Scalar, right: Scalar) -> Scalar:
         return _promote_weak(left, right)
     if isinstance(left, Integer) and isinstance(right, Integer):
         return _promote_integers(left, right)
-    return types.from_dtype(np.promote_types(left.dtype, right.dtype))
+    return types.scalar_from_dtype(np.promote_types(left.dtype, right.dtype))
+
+
+@functools.cache
+def promote_complex(left: Type, right: Type) -> Complex | None:
+    """The type of ``left + right`` where one at least is complex; None for other types."""
+    parts = []
+    for ty in (left, right):
+        if isinstance(ty, Complex):
+            parts.append(ty.part)
+        elif isinstance(ty, Scalar):
+            parts.append(arithmetic(ty))  # type: ignore[arg-type]
+        else:
+            return None
+    part = promote(parts[0], parts[1])
+    if not isinstance(part, Float):
+        return None
+    kinds = {types.float32: types.complex64, types.float64: types.complex128}
+    return kinds.get(part, types.py_complex)
 
 
 def _promote_weak(left: Scalar, right: Scalar) -> Scalar:
@@ -78,6 +109,14 @@ def join(left: Type, right: Type) -> Type | None:
         return _join_tuples(wide_left, wide_right)
     if isinstance(left, Array) and isinstance(right, Array):
         return _join_arrays(left, right)
+    if isinstance(wide_left, Complex) or isinstance(wide_right, Complex):
+        return promote_complex(wide_left, wide_right)
+    if isinstance(wide_left, Struct) and isinstance(wide_right, Struct):
+        joined = _join_tuples(Tuple(wide_left.items), Tuple(wide_right.items))
+        same = wide_left.cls is wide_right.cls
+        return Struct(wide_left.cls, wide_left.names, joined.items) if same and joined else None
+    if isinstance(left, Record) and isinstance(right, Record) and left.dtype == right.dtype:
+        return left.placed("generic", left.readonly or right.readonly)
     if isinstance(left, Closure) and isinstance(right, Closure):
         items = _join_tuples(Tuple(left.items), Tuple(right.items))
         same = left.function is right.function
@@ -119,6 +158,7 @@ def _join_arrays(left: Array, right: Array) -> Array | None:
         layout=left.layout if left.layout == right.layout else "A",
         space=left.space if left.space == right.space else "generic",
         readonly=left.readonly or right.readonly,
+        align=min(left.align, right.align) or max(left.align, right.align),
     )
 
 
@@ -126,6 +166,10 @@ def converts(given: Type, declared: Type) -> bool:
     """Whether a value of type *given* is converted implicitly to *declared*."""
     if isinstance(given, Scalar) and isinstance(declared, Scalar):
         return True
+    if isinstance(given, Record) and isinstance(declared, Record):
+        return given.dtype == declared.dtype
+    if isinstance(declared, Complex):
+        return isinstance(given, Scalar | Complex)
     if isinstance(given, Array) and isinstance(declared, Array):
         return join(given, declared) == declared
     return given == declared

@@ -79,6 +79,7 @@ class Registry:
         self.rows: dict[int, list[Row]] = {}
         self.values: dict[int, tuple[Type, Lower]] = {}
         self.attributes: dict[tuple[type, str], Attribute] = {}
+        self.open: dict[type, tuple[Callable[[Any, str], Type | None], Lower]] = {}
         self.methods: dict[tuple[type, str], list[Row]] = {}
         self._kept: list[Any] = []  # Objects are known by id, so they must live.
         self._cache: dict[Any, tuple[Row, Match]] = {}
@@ -126,6 +127,18 @@ class Registry:
 
         return register
 
+    def fields(self, owner: type, rule: Callable[[Any, str], Type | None]) -> Callable[[L], L]:
+        """Decorate the lowering of all attributes that *rule* knows for a type and a name.
+
+        The lowering takes the builder, the owner, the attribute's name and its type.
+        """
+
+        def register(lower: L) -> L:
+            self.open[owner] = (rule, lower)
+            return lower
+
+        return register
+
     def method(self, owner: type, name: str, rule: Rule) -> Callable[[L], L]:
         """Decorate the lowering of a method; *rule* takes the owner's type first."""
 
@@ -145,6 +158,8 @@ class Registry:
             found = self.attributes.get((cls, name))
             if found:
                 return found
+            if cls in self.open:
+                return _named(name, *self.open[cls])
         return None
 
     def find_method(self, owner: Type, name: str) -> list[Row]:
@@ -182,6 +197,13 @@ class Registry:
         given[split:] = [f"{n}={t}" for n, t in zip(names, given[split:], strict=True)]
         expected = " or ".join(f"{row.name}{_plain(row.parameters)}" for row in rows)
         raise TypingError(f"{rows[0].name}({', '.join(given)}) is not supported; it is {expected}")
+
+
+def _named(name: str, rule: Callable[[Any, str], Type | None], lower: Lower) -> Attribute:
+    """The row of one attribute out of `Registry.open`."""
+    return Attribute(
+        name, lambda ty: rule(ty, name), lambda b, value, ty: lower(b, value, name, ty)
+    )
 
 
 def _plain(signature: inspect.Signature) -> str:

@@ -44,7 +44,6 @@ BAD = {
     "global": ("global z\nz = 1", 1, "Global is not supported"),
     "yield": ("yield 1", 1, "Yield is not supported"),
     "in": ("if n in 3:\n    pass", 1, "contains"),
-    "complex literal": ("y = 1j", 1, "complex constant"),
     "star": ("a, b, c, *d = pair(1, 2)", 1, "2 values to unpack"),
     "star of a number": ("y = pair(*n)", 1, "only tuples can"),
     "keyword arguments": ("def f(**k):\n    return 1\nf()", 1, r"\*\*kwargs is not supported"),
