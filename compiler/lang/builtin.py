@@ -197,7 +197,11 @@ def rounded(b: Builder, match: Match, x: Value) -> Value:
 
 def python_class(ty: Type) -> type:
     """The class that a value of type *ty* has in Python."""
-    plain = {types.py_int: int, types.py_float: float, types.py_complex: complex}
+    plain: dict[Type, type] = {
+        types.py_int: int,
+        types.py_float: float,
+        types.py_complex: complex,
+    }
     if ty in plain:
         return plain[ty]
     if isinstance(ty, Stored):
