@@ -75,6 +75,30 @@ def compile_reduction() -> Iterator[Sampler]:
     yield first_launch("compile_reduction", "reduction", "block_sum", 1, x, x)
 
 
+@case("ms")
+def ptx_saxpy() -> Iterator[Sampler]:
+    """From a Python function to its PTX, for each code generator that is there; nothing loaded."""
+    from compiler.codegen import NoCodegen, Target
+    from compiler.dispatch.pipeline import Settings, compile_kernel
+    from compiler.types import float32, py_float
+
+    args = (float32[::1], py_float, float32[::1], float32[::1])
+
+    def sample() -> dict[str, float]:
+        times = {}
+        for generator in ("nvvm", "nvvm7", "llvm"):
+            function = fresh("saxpy", "saxpy").pyfunc
+            start = time.perf_counter()
+            try:
+                compile_kernel(function, args, Target((9, 0)), Settings(codegen=generator))
+            except NoCodegen:
+                continue
+            times[f"ptx_saxpy_{generator}"] = (time.perf_counter() - start) * 1e3
+        return times
+
+    yield sample
+
+
 def first_launch(name: str, example: str, kernel: str, grid: int, *args: Any) -> Sampler:
     """A sampler of the time from a new kernel object to the end of its first launch."""
     import cudadrv
