@@ -12,20 +12,14 @@ import cudadrv
 from .. import types
 from ..codegen import Target
 from ..frontend.program import Program
-from ..lang.extern import sequence
 from ..signature import normalize
 from ..types import Signature, Type
 from ..typing.promotion import converts
 from ..typing.registry import REGISTRY
 from .arguments import typeof
 from .kernel import CUDAKernel, CUDAKernelBase, target_of
-from .linking import code_of, wants_lto
-from .pipeline import LINKED, Settings, compile_kernel, infer_kernel
-
-TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sqrt")
-OPTIONS = (
-    *TARGET_OPTIONS, "codegen", "link", "lto", "lineinfo", "max_registers", "launch_bounds",
-)  # fmt: skip
+from .options import OPTIONS, settings_of, target_options
+from .pipeline import LINKED, compile_kernel, infer_kernel
 
 
 class AutoJitCUDAKernel(CUDAKernelBase):
@@ -128,7 +122,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
     def _target(self, context: cudadrv.Context) -> Target:
         target = self._targets.get(context.handle)
         if target is None:
-            options = {name: self.options[name] for name in TARGET_OPTIONS if name in self.options}
+            options = target_options(self.options)
             target = self._targets[context.handle] = target_of(context.device, **options)
         return target
 
@@ -200,33 +194,6 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
     declared = func_or_sig if isinstance(func_or_sig, list) else [func_or_sig]
     signatures = tuple(normalize(each) for each in declared if each is not None)
     return lambda pyfunc: _make(pyfunc, signatures, device, options)
-
-
-def settings_of(options: dict[str, Any]) -> Settings:
-    """The options of jit that are no part of the target, checked.
-
-    Raises:
-        TypeError, ValueError, OSError: one is of no use; the message says which.
-    """
-    link = sequence(options.get("link"))
-    for item in link:
-        code_of(item)
-    bounds = sequence(options.get("launch_bounds"))
-    registers = options.get("max_registers")
-    numbers = bounds if registers is None else (*bounds, registers)
-    if len(bounds) > 3 or not all(isinstance(n, int) and n > 0 for n in numbers):
-        raise ValueError(
-            f"launch_bounds={bounds}, max_registers={registers}: give positive ints, and as "
-            f"bounds threads of a block, blocks of a multiprocessor, blocks of a cluster"
-        )
-    return Settings(
-        options.get("codegen"),
-        wants_lto(link, options.get("lto")),
-        link,
-        bool(options.get("lineinfo")),
-        registers,
-        bounds,
-    )
 
 
 def _make(

@@ -134,6 +134,12 @@ def compile_device(
 
 def _generator(target: Target, settings: Settings) -> Codegen:
     """The code generator; if its PTX is too new, the cubin that is linked from it is not."""
+    if settings.lto and settings.codegen != "llvm":
+        try:
+            # NVRTC's and nvcc's LTO-IR is of this dialect, and one link takes but one.
+            return select(replace(target, ptx=None), "nvvm7")
+        except NoCodegen:
+            pass
     try:
         return select(target, settings.codegen)
     except NoCodegen:
