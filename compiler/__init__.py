@@ -21,8 +21,26 @@ from cudadrv import (
 )
 
 from . import types
+from .dispatch.ahead import (
+    compile,  # noqa: A004
+    compile_all,
+    compile_for_current_device,
+    compile_ptx,
+    compile_ptx_for_current_device,
+)
 from .dispatch.jit import AutoJitCUDAKernel, DeviceFunction, jit
 from .dispatch.kernel import CUDAKernel, CUDAKernelBase
+from .dispatch.linking import (
+    LTOIR,
+    Archive,
+    Bitcode,
+    Cubin,
+    CUSource,
+    Fatbin,
+    LinkableCode,
+    Object,
+    PTXSource,
+)
 from .errors import CompileError, CompileWarning, TypingError
 from .lang import libdevice
 from .lang.atomics import atomic
@@ -88,15 +106,24 @@ def event(timing: bool = True) -> Event:
 
 
 __all__ = [
+    "LTOIR",
+    "Archive",
     "AutoJitCUDAKernel",
+    "Bitcode",
     "CUDAKernel",
     "CUDAKernelBase",
+    "CUSource",
     "CompileError",
     "CompileWarning",
+    "Cubin",
     "DeviceArray",
     "DeviceFunction",
     "Event",
     "ExternFunction",
+    "Fatbin",
+    "LinkableCode",
+    "Object",
+    "PTXSource",
     "Signature",
     "Stream",
     "TypingError",
@@ -105,6 +132,11 @@ __all__ = [
     "blockDim",
     "blockIdx",
     "boolean",
+    "compile",
+    "compile_all",
+    "compile_for_current_device",
+    "compile_ptx",
+    "compile_ptx_for_current_device",
     "complex64",
     "complex128",
     "current_context",
