@@ -189,11 +189,12 @@ class Syntax(Functions, Loops):
 
 def _check_reads(function: Function) -> None:
     """Refuse names that no path assigns; warn of those that some path does not."""
+    doubtful = _maybe_undefined(function)
     warned = set()
     for name, value, span in function.reads:
         if value.op is Op.UNDEF:
             raise CompileError(f"{name} is read here, but no path assigns it before", span)
-        if value.op is Op.PHI and (name, span.line) not in warned and _may_be_undefined(value):
+        if value in doubtful and (name, span.line) not in warned:
             warned.add((name, span.line))
             text = (
                 f"{span}: {name} may be unassigned here; it then reads as zero. Assign it before "
@@ -202,13 +203,20 @@ def _check_reads(function: Function) -> None:
             warnings.warn_explicit(text, CompileWarning, span.file, span.line)
 
 
-def _may_be_undefined(phi: Instr) -> bool:
-    seen, work = {phi}, [phi]
+def _maybe_undefined(function: Function) -> set[Instr]:
+    """The phis that on some path have the value of a name that was never assigned."""
+    users: dict[Instr, list[Instr]] = {}
+    work = []
+    for block in function.blocks:
+        for phi in block.phis():
+            for arg in phi.args:
+                users.setdefault(arg, []).append(phi)
+                if arg.op is Op.UNDEF:
+                    work.append(phi)
+    found: set[Instr] = set()
     while work:
-        for arg in work.pop().args:
-            if arg.op is Op.UNDEF:
-                return True
-            if arg.op is Op.PHI and arg not in seen:
-                seen.add(arg)
-                work.append(arg)
-    return False
+        phi = work.pop()
+        if phi not in found:
+            found.add(phi)
+            work += users.get(phi, [])
+    return found
