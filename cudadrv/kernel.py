@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudadrv import driver, launch, raw
+from cudadrv import driver, launch, manifest, raw
 from cudadrv.context import current_context
 from cudadrv.device import Device, attribute_number
 from cudadrv.errors import CudaError
@@ -50,6 +50,7 @@ class Kernel:
         name: as in the code, mangled if C++ mangled it.
         library: where it is from.
         handle: what launches take: a CUkernel, or a CUfunction on drivers before 12.0.
+        layout: its Python arguments, if it was built ahead of time, see manifest.
         params: (offset, size) of each parameter in bytes; None if the driver does not tell.
         limits: of the device that was current when it was looked up.
         max_threads: the largest block that the device and the kernel allow.
@@ -58,6 +59,7 @@ class Kernel:
     def __init__(self, library: Library, name: str, handle: int) -> None:
         self.name = name
         self.library = library
+        self.layout: list[Any] | None = None
         self._handle = handle
         device = current_context().device
         self.device = device
@@ -172,7 +174,8 @@ class Kernel:
         C: cuLaunchKernelEx
         """
         made = launch.config(self, grid, block, smem, stream, cooperative)
-        launch.launch(self, made, args, cooperative)
+        values = args if self.layout is None else manifest.expand(self.layout, args, self.name)
+        launch.launch(self, made, values, cooperative)
 
     def prepare(
         self,

@@ -7,8 +7,9 @@ import os
 import re
 import struct
 import weakref
+from typing import Any
 
-from cudadrv import driver, raw
+from cudadrv import driver, manifest, raw
 from cudadrv.context import Resource, current_context
 from cudadrv.errors import ClosedError, JitError, NameNotFound
 from cudadrv.kernel import Kernel
@@ -50,11 +51,23 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
     C: cuLibraryLoadData, or cuModuleLoadDataEx on drivers before 12.0
     """
     if isinstance(code, os.PathLike):
-        with open(code, "rb") as file:  # noqa: PTH123
-            code = file.read()
-    elif isinstance(code, str):
+        return load_file(os.fspath(code))
+    if isinstance(code, str):
         code = code.encode()
     return Library(bytes(code))
+
+
+def load_file(path: str) -> Library:
+    """Load a file; the manifest beside code built ahead of time says how its kernels are called."""
+    built = manifest.find(path)
+    if built is not None:
+        name = manifest.choose(built["files"], current_context().device.compute_capability)
+        path = os.path.join(os.path.dirname(path), name)  # noqa: PTH118, PTH120
+    with open(path, "rb") as file:  # noqa: PTH123
+        library = Library(file.read())
+    if built is not None:
+        library.layouts = {name: each["arguments"] for name, each in built["kernels"].items()}
+    return library
 
 
 _live: weakref.WeakSet[Library] = weakref.WeakSet()
@@ -103,12 +116,14 @@ class Library(Resource):
 
     Attributes:
         log: what the driver's compiler remarked while loading.
+        layouts: the arguments of each kernel that was built ahead of time, see manifest.
         is_library: whether the handle is a CUlibrary (driver 12.0 and newer), not a CUmodule.
     """
 
     def __init__(self, code: bytes) -> None:
         context = current_context()
         self.ptx = ptx_text(code)
+        self.layouts: dict[str, Any] = {}
         # The driver may write into the log, and read the code, until the library is unloaded.
         self._log = Log()
         if self.ptx is None:
@@ -184,6 +199,7 @@ class Library(Resource):
                 raise NameNotFound("kernel", name, self._names())
             driver.check(code, get, self.explain(f"kernel {name!r}"))
             kernel = self._kernels[name] = Kernel(self, name, found.value or 0)
+            kernel.layout = self.layouts.get(name)
         return kernel
 
     def kernels(self) -> list[str]:

@@ -32,6 +32,8 @@ LAYERS = [
     "cudadrv.memory",
     "cudadrv.array",
     "cudadrv.launch",
+    "cudadrv.manifest",
+    "cudadrv.fatbin",
     "cudadrv.kernel",
     "cudadrv.module",
     "cudadrv.ptxlink",
