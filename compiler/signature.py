@@ -14,7 +14,8 @@ _NAMES: dict[str, Type] = {t.name: t for t in types.SCALARS} | {
     "i8": types.int64, "u1": types.uint8, "u2": types.uint16, "u4": types.uint32,
     "u8": types.uint64, "f4": types.float32, "f8": types.float64, "intp": types.int64,
     "uintp": types.uint64, "int": types.py_int, "float": types.py_float,
-    "c8": types.complex64, "c16": types.complex128, "complex64": types.complex64,
+    "f2": types.float16, "c8": types.complex64, "c16": types.complex128,
+    "complex64": types.complex64,
     "complex128": types.complex128, "complex": types.py_complex,
     "int_": types.int64, "uint": types.uint64, "double": types.float64,
 }  # fmt: skip

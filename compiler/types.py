@@ -306,6 +306,7 @@ uint8 = Integer("uint8", "u1")
 uint16 = Integer("uint16", "u2")
 uint32 = Integer("uint32", "u4")
 uint64 = Integer("uint64", "u8")
+float16 = Float("float16", "f2")
 float32 = Float("float32", "f4")
 float64 = Float("float64", "f8")
 py_int = Integer("int", "i8", weak=True)
@@ -318,7 +319,8 @@ intp = int64
 uintp = uint64
 bool_ = boolean
 SCALARS: tuple[Scalar, ...] = (
-    boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64,
+    boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32,
+    float64,
 )  # fmt: skip
 _BY_DTYPE: dict[Any, Stored] = {t.dtype: t for t in (*SCALARS, complex64, complex128)}
 

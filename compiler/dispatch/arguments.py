@@ -165,7 +165,7 @@ def _codes(ty: Type) -> str:
         return "?"
     if isinstance(ty, Scalar):
         return {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
-                "u8": "Q", "f4": "f", "f8": "d"}[ty.dtype.str[1:]]  # fmt: skip
+                "u8": "Q", "f2": "e", "f4": "f", "f8": "d"}[ty.dtype.str[1:]]  # fmt: skip
     return ""
 
 
@@ -210,9 +210,9 @@ def _number(ty: Scalar, value: Any) -> Any:
     if not isinstance(value, int | float | np.number) or isinstance(value, np.complexfloating):
         raise TypeError(f"expected a number for {ty}, got {_kind(value)}")
     number = float(value)
-    if ty.bits == 32:
+    if ty.bits < 64:
         try:
-            struct.pack("f", number)
+            struct.pack("f" if ty.bits == 32 else "e", number)
         except OverflowError:
             raise OverflowError(f"{number} does not fit in {ty}") from None
     return number

@@ -131,6 +131,10 @@ def absolute(b: Builder, match: Match, x: Value) -> Value:
 
 def fabs(b: Builder, leaf: ir.Value) -> ir.Value:
     """The absolute value of a float."""
+    if isinstance(leaf.type, ir.HalfType):
+        word = ir.IntType(16)
+        positive = b.llvm.and_(b.llvm.bitcast(leaf, word), ir.Constant(word, 0x7FFF))
+        return b.llvm.bitcast(positive, leaf.type)
     bits = 32 if isinstance(leaf.type, ir.FloatType) else 64
     return b.intrinsic(f"llvm.fabs.f{bits}", leaf.type, [leaf])
 
@@ -182,7 +186,8 @@ def _round(value: Type) -> Match | None:
     ty = number(value)
     if isinstance(ty, Integer | Boolean):
         return _int(value)
-    return Match((ty,), types.py_int) if ty else None
+    wide = types.float32 if ty == types.float16 else ty
+    return Match((wide,), types.py_int) if wide else None
 
 
 @row(builtins.round, rule=_round)

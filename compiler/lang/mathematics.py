@@ -1,6 +1,7 @@
 """Rows of Python's math module, and of NumPy's functions of the same names on scalars.
 
-Functions of a float32 are computed in and return float32; ints are taken as Python floats.
+Functions of a float32 are computed in and return float32, those of a float16 as well; ints are
+taken as Python floats.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def float_type(*args: Type) -> Scalar | None:
         if ty is None:
             return None
         ty = ty if isinstance(ty, Float) else types.py_float
+        ty = types.float32 if ty == types.float16 else ty
         common = ty if common is None else promote(common, ty)
     return common
 
@@ -125,7 +127,7 @@ def lower_fabs(b: Builder, match: Match, x: Value) -> Value:
 def _integral(x: Type) -> Match | None:
     ty = number(x)
     if isinstance(ty, Float):
-        return Match((ty,), types.py_int)
+        return Match((float_type(x),), types.py_int)
     return Match((types.py_int,), types.py_int) if isinstance(ty, Integer) else None
 
 

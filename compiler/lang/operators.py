@@ -78,6 +78,9 @@ def _division(left: Type, right: Type) -> Match | None:
 @row(operator.truediv, operator.itruediv, rule=_division)
 def truediv(b: Builder, match: Match, x: Value, y: Value) -> Value:
     """x / y, always a float"""
+    if x.type == types.float16:  # In float32 the rounded quotient is the same; all targets have it.
+        wide = (cast(b, x, types.float32).leaf, cast(b, y, types.float32).leaf)
+        return cast(b, Value(types.float32, (b.llvm.fdiv(*wide),)), types.float16)
     return Value(x.type, (b.llvm.fdiv(x.leaf, y.leaf, flags=b.division_flags),))
 
 
@@ -120,9 +123,16 @@ def in_python(function: Callable[..., Any], rule: Callable[..., Match | None]) -
 
     def with_python(left: Type, right: Type) -> Match | None:
         match = rule(left, right)
-        return match and Match(match.args, match.returns, python=function)
+        if match is None:
+            return None
+        # NumPy computes these of halves in float32.
+        done = HALF.get(function, function) if match.returns == types.float16 else function
+        return Match(match.args, match.returns, python=done)
 
     return with_python
+
+
+HALF = {pylib.float_floordiv: pylib.half_floordiv, pylib.float_mod: pylib.half_mod}
 
 
 def no_lowering(b: Builder, match: Match, *args: Value) -> Value:

@@ -38,6 +38,16 @@ def float_floordiv(x: Any, y: Any) -> Any:
     return whole + 1.0 if quotient - whole > 0.5 else whole
 
 
+def half_mod(x: Any, y: Any) -> Any:
+    """x % y of float16, in float32."""
+    return np.float16(float_mod(np.float32(x), np.float32(y)))
+
+
+def half_floordiv(x: Any, y: Any) -> Any:
+    """x // y of float16, in float32."""
+    return np.float16(float_floordiv(np.float32(x), np.float32(y)))
+
+
 def int_power(base: Any, exponent: Any) -> Any:
     """base ** exponent, wrapping; for a negative exponent the quotient 1 / base**-exponent, cut."""
     result = base * 0 + 1

@@ -25,7 +25,7 @@ from ..types import (
     Type,
 )
 from .builder import Builder
-from .models import I64, Value, scalar_type
+from .models import F16, F32, F64, I64, Value, scalar_type
 
 
 def cast(b: Builder, value: Value, to: Type) -> Value:
@@ -78,9 +78,9 @@ def constant(value: Any, to: Scalar) -> ir.Constant:
     if isinstance(to, Integer):
         return ir.Constant(scalar_type(to), _integer(value, to))
     number = float(value)
-    if to.bits == 32:
+    if to.bits < 64:
         with np.errstate(over="ignore"):
-            number = float(np.float32(value))
+            number = float(to.dtype.type(value))
     return ir.Constant(scalar_type(to), number)
 
 
@@ -129,7 +129,8 @@ def _from_float(b: Builder, leaf: ir.Value, to: Scalar, target: ir.Type) -> ir.V
         return result if wide is target else b.llvm.trunc(result, target)
     if target == leaf.type:
         return leaf
-    resize = b.llvm.fpext if isinstance(target, ir.DoubleType) else b.llvm.fptrunc
+    widths = {F16: 16, F32: 32, F64: 64}
+    resize = b.llvm.fpext if widths[target] > widths[leaf.type] else b.llvm.fptrunc
     return resize(leaf, target)
 
 

@@ -13,7 +13,7 @@ from ..types import Type
 
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-F32, F64 = ir.FloatType(), ir.DoubleType()
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 
 
 class Value(NamedTuple):
@@ -72,7 +72,7 @@ def scalar_type(ty: types.Scalar) -> ir.Type:
         return I1
     if isinstance(ty, types.Integer):
         return ir.IntType(ty.bits)
-    return F32 if ty.bits == 32 else F64
+    return {16: F16, 32: F32, 64: F64}[ty.bits]
 
 
 def _array(layout: Layout, ty: types.Array) -> list[ir.Type]:
