@@ -385,7 +385,7 @@ def widen(ty: Type) -> Type:
         return wide if isinstance(wide, Literal) else widen(wide)
     if isinstance(ty, Tuple):
         return Tuple(tuple(widen(item) for item in ty.items))
-    if isinstance(ty, Struct):
+    if type(ty) is Struct:  # The fields of registered structures have fixed types.
         return Struct(ty.cls, ty.names, tuple(widen(item) for item in ty.items))
     return ty
 

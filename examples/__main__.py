@@ -13,6 +13,7 @@ NAMES = [
     "matmul",
     "image_filter",
     "load_ptx",
+    "interval",
 ]
 
 

@@ -28,6 +28,10 @@ from ..types import (
 )
 
 Writeback = Callable[[], None]
+# From classes to what gives the types of their instances, and from classes of types to struct
+# codes and what gives the leaves of a value: those that extending.py adds.
+TYPEOF: dict[type, Callable[[Any], Type]] = {}
+PACKERS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {}
 
 
 def typeof(value: Any) -> Type:
@@ -46,6 +50,9 @@ def typeof(value: Any) -> Type:
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
         return types.from_dtype(value.dtype)
+    for cls in type(value).__mro__:
+        if cls in TYPEOF:
+            return TYPEOF[cls](value)
     names = field_names(value)
     if names is not None:
         items = tuple(typeof(getattr(value, name)) for name in names)
@@ -166,7 +173,7 @@ def _codes(ty: Type) -> str:
     if isinstance(ty, Scalar):
         return {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
                 "u8": "Q", "f2": "e", "f4": "f", "f8": "d"}[ty.dtype.str[1:]]  # fmt: skip
-    return ""
+    return PACKERS[type(ty)][0] if type(ty) in PACKERS else ""
 
 
 def _pack(ty: Type, value: Any, leaves: list[Any], stream: Any, retr: list[Writeback]) -> None:
@@ -176,6 +183,8 @@ def _pack(ty: Type, value: Any, leaves: list[Any], stream: Any, retr: list[Write
         leaves.append(_number(ty, value))
     elif isinstance(ty, Complex):
         leaves += _complex(ty, value)
+    elif type(ty) in PACKERS:
+        leaves += PACKERS[type(ty)][1](ty, value)
     elif isinstance(ty, Record):
         leaves.append(_record(ty, value, stream, retr))
     elif isinstance(ty, Struct):

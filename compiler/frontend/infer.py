@@ -328,6 +328,9 @@ class Inference:
             found: Type | None = row.rule(wide)
             if found is not None:
                 return found
+        computed = self.program.registry.find_computed(wide, instr.attr)
+        if computed is not None:
+            return self._specialize(instr, computed, (wide,), (0,))
         if self.program.registry.find_method(wide, instr.attr):
             return BoundMethod(wide, instr.attr)
         raise TypingError(f"{wide} has no attribute {instr.attr!r} in a kernel", instr.span)

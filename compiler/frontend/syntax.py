@@ -206,13 +206,11 @@ def _check_reads(function: Function) -> None:
 def _maybe_undefined(function: Function) -> set[Instr]:
     """The phis that on some path have the value of a name that was never assigned."""
     users: dict[Instr, list[Instr]] = {}
-    work = []
-    for block in function.blocks:
-        for phi in block.phis():
-            for arg in phi.args:
-                users.setdefault(arg, []).append(phi)
-                if arg.op is Op.UNDEF:
-                    work.append(phi)
+    phis = [phi for block in function.blocks for phi in block.phis()]
+    for phi in phis:
+        for arg in phi.args:
+            users.setdefault(arg, []).append(phi)
+    work = [phi for phi in phis if any(arg.op is Op.UNDEF for arg in phi.args)]
     found: set[Instr] = set()
     while work:
         phi = work.pop()

@@ -201,7 +201,7 @@ class Lowering:
     def _operands(self, instr: Instr) -> list[Value]:
         """The arguments of a call: ``*tuple`` spliced in, what a bound callee brings first."""
         values: list[Value] = []
-        for arg in instr.args if instr.op is Op.APPLY else instr.args[1:]:
+        for arg in instr.args[1:] if instr.op is Op.CALL else instr.args:
             value = self.value(arg)
             values += self.b.items(value) if isinstance(value.type, Star) else [value]
         if instr.op is not Op.CALL:
@@ -248,6 +248,8 @@ class Lowering:
         return Value(Tuple(tuple(item.type for item in items)), leaves)
 
     def lower_attr(self, instr: Instr) -> Value:
+        if instr in self.typed.callees:
+            return self.lower_call(instr)
         owner = self.value(instr.args[0])
         ty = self.typed.types[instr]
         if isinstance(owner.type, Literal) and not isinstance(ty, BoundMethod):

@@ -79,6 +79,7 @@ class Registry:
         self.rows: dict[int, list[Row]] = {}
         self.values: dict[int, tuple[Type, Lower]] = {}
         self.attributes: dict[tuple[type, str], Attribute] = {}
+        self.computed: dict[tuple[type, str], Callable[[Any], Any]] = {}
         self.open: dict[type, tuple[Callable[[Any, str], Type | None], Lower]] = {}
         self.methods: dict[tuple[type, str], list[Row]] = {}
         self._kept: list[Any] = []  # Objects are known by id, so they must live.
@@ -160,6 +161,15 @@ class Registry:
                 return found
             if cls in self.open:
                 return _named(name, *self.open[cls])
+        return None
+
+    def find_computed(self, owner: Type, name: str) -> Callable[..., Any] | None:
+        """The function in the kernel language that computes an attribute, if one does."""
+        for cls in type(owner).__mro__:
+            choose = self.computed.get((cls, name))
+            if choose is not None:
+                found: Callable[..., Any] | None = choose(owner)
+                return found
         return None
 
     def find_method(self, owner: Type, name: str) -> list[Row]:

@@ -49,6 +49,7 @@ LAYERS = [
     "compiler.lang",
     "compiler.codegen",
     "compiler.dispatch",
+    "compiler.extending",
     "compiler",
 ]
 MAX_FUNCTION = 50
