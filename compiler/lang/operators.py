@@ -157,6 +157,8 @@ def _power(base: Type, exponent: Type) -> Match | None:
     if small:
         return Match((both, None), both, data=count)
     function = pylib.int_power if isinstance(both, Integer) else pylib.float_power
+    if both == types.float16:
+        function = pylib.half_power
     return Match((both, both), both, python=function)
 
 

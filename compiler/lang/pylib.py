@@ -135,3 +135,8 @@ def isqrt(n: Any) -> Any:
 def contains(items: Any, value: Any) -> Any:
     """Whether one of the items equals value."""
     return any(item == value for item in items)
+
+
+def half_power(base: Any, exponent: Any) -> Any:
+    """base ** exponent of float16, in float32."""
+    return np.float16(math.pow(np.float32(base), np.float32(exponent)))

@@ -99,9 +99,9 @@ class Registry:
         return register
 
     def alias(self, callee: Any, of: Any) -> None:
-        """Give *callee* the rows that *of* has."""
+        """Give *callee*, under any of its names, the rows that *of* has."""
         self._kept.append(callee)
-        self.rows.setdefault(id(callee), []).extend(self.rows[id(of)])
+        self.rows[id(callee)] = list(self.rows[id(of)])
 
     def value(self, ty: Type, *objects: Any) -> Callable[[L], L]:
         """Decorate the lowering of *objects* that stand for a run-time value of type *ty*.
@@ -148,6 +148,14 @@ class Registry:
             return lower
 
         return register
+
+    def callees(self) -> list[Any]:
+        """Everything that has rows, in the order of registration."""
+        return [item for item in self._kept if id(item) in self.rows]
+
+    def value_objects(self) -> list[Any]:
+        """Every object that stands for a run-time value."""
+        return [item for item in self._kept if id(item) in self.values]
 
     def knows(self, callee: Any) -> bool:
         """Whether there is any row for *callee*."""

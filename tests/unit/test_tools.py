@@ -112,3 +112,8 @@ def test_png_holds_the_pixels(shape, tmp_path, monkeypatch) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(load("examples/report.py").png(pixels))
     assert np.array_equal(imageio.imread(path), pixels)
+
+
+def test_the_description_of_the_language_is_up_to_date(run_python):
+    """docs/language.md is what the tables say now."""
+    run_python("from tools.gen_language import main; raise SystemExit(main(['--check']))")
