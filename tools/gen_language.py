@@ -62,8 +62,10 @@ def names_of(callee: Any) -> str | None:
 def result(row: Row, args: tuple[Type, ...]) -> Type | None:
     """What the row gives for these argument types; None if it refuses them."""
     match = match_of(row, args)
-    if match is None or match.python is None or match.libdevice:
-        return match and match.returns
+    if match is None:
+        return None
+    if match.python is None or match.libdevice:
+        return match.returns
     wanted = zip(match.args, args, strict=True)
     bound = tuple(want if want is not None else given for want, given in wanted)
     try:
@@ -91,7 +93,8 @@ def documentation(row: Row) -> str:
     text = row.lower.__doc__ or ""
     if text.startswith("The lowering of rows"):
         count = len(row.parameters.parameters)
-        matches = (match_of(row, (probe,) * count) for probe in PROBES)
+        probes = (types.float64, *PROBES)
+        matches = (match_of(row, (probe,) * count) for probe in probes)
         text = next((m.python.__doc__ or "" for m in matches if m and m.python), "")
     return first_line(text)
 
@@ -110,7 +113,7 @@ def first_line(text: str | None) -> str:
 
 
 def is_secondary(callee: Any, name: str) -> bool:
-    """In-place operators, which do what the others do, and libdevice's functions, which are many."""
+    """In-place operators, which do what the others do, and libdevice's many functions."""
     in_place = name.startswith("operator.i") and hasattr(operator, name[len("operator.i") :])
     in_place = in_place or name in ("operator.iand", "operator.ior")
     return in_place or (isinstance(callee, Stub) and (callee.__doc__ or "").startswith("__nv_"))
