@@ -14,7 +14,7 @@ from .check import check
 from .errors import PtxError
 from .jit import Code, compiled
 from .parser import parse
-from .state import Object
+from .state import Object, device
 from .syntax import Float, Function, Integer, Reference, Variable
 from .translate import translate
 from .types import TYPES
@@ -71,7 +71,7 @@ class Program(Object):
         self.addresses: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
         try:
-            check(self.module)
+            check(self.module, device.capability)
             self.addressed = address_taken(self.module)
             self._place_variables()
             entries = [f for f in self.module.functions.values() if f.is_entry and f.body]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ DATA = Path(__file__).parents[1] / "data"
 
 @functools.cache
 def module(name: str) -> int:
-    """The module of a PTX file."""
-    return load((DATA / name).read_text(encoding="utf-8"))
+    """The module of a PTX file, said to be for this device."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    return load(re.sub(r"\.target sm_\d+", f".target {target()}", text))
 
 
 @pytest.fixture(params=["emulator_sm75.ptx", "emulator_sm120.ptx"])
@@ -227,14 +229,17 @@ def test_integers(code: int) -> None:
 
 
 def test_half_precision(code: int) -> None:
-    """__half and __half2 round like NumPy's float16."""
+    """__half and __half2 round like NumPy's float16; the JIT may contract h = x * 1.5 + x[0]."""
     x = RNG.standard_normal(32).astype("f2")
     y = RNG.standard_normal((32, 2)).astype("f2")
     got = run(code, "halves", (1, 1), (32, 1), x, y, np.zeros(32, "f4"))[2]
     h = x * np.float16(1.5) + x[0]
+    once = (x.astype("f8") * 1.5 + x[0].astype("f8")).astype("f2")
     p = (y.astype("f8") ** 2 + y[0].astype("f8")).astype("f2").astype("f4")
-    wanted = h.astype("f4") + np.where(x > x[1], np.float32(100), np.float32(0)) + p[:, 0]
-    assert np.allclose(got, wanted + np.float32(1000) * p[:, 1], rtol=1e-6)
+    rest = np.where(x > x[1], np.float32(100), np.float32(0)) + p[:, 0]
+    rest = rest + np.float32(1000) * p[:, 1]
+    twice = np.isclose(got, h.astype("f4") + rest, rtol=1e-6)
+    assert np.all(twice | np.isclose(got, once.astype("f4") + rest, rtol=1e-6))
 
 
 def test_printf(code: int, capfd: pytest.CaptureFixture[str]) -> None:

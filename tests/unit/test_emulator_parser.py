@@ -64,7 +64,7 @@ def one(text: str) -> Instruction:
 def failure(text: str) -> PtxError:
     """The error that loading *text* gives."""
     with pytest.raises(PtxError) as caught:
-        check(parse(text))
+        check(parse(text), (9, 0))
     return caught.value
 
 
@@ -207,6 +207,15 @@ def test_debug_information_is_skipped() -> None:
         (HEAD + ".entry k() {\n .reg .b32 a; add.s32 a, a, b;\n}", 5, "b is not defined"),
         (HEAD + ".entry k() {\n .reg .b32 a; { .reg .b32 c; }\n not.b32 a, c;\n}", 6, "c is not"),
         (HEAD + ".entry k() {\n bra NOWHERE;\n}", 5, "NOWHERE"),
+        (
+            HEAD + ".entry k() {\n .reg .b32 a; cvt.sat.u32.u16 a, a;\n}",
+            5,
+            "no .sat from u16 to u32",
+        ),
+        (HEAD + ".entry k() {\n .reg .f32 a; cvt.u32.f32 a, a;\n}", 5, "is rni, rzi"),
+        (HEAD + ".entry k() {\n .reg .f32 a; cvt.f32.s32 a, a;\n}", 5, "needs rn"),
+        (HEAD + ".entry k() {\n .reg .f64 a; add.sat.f64 a, a, a;\n}", 5, "no .sat for .f64"),
+        (HEAD + ".entry k() {\n .reg .f64 a; div.f64 a, a, a;\n}", 5, "needs one of"),
         (HEAD + ".func f();\n.entry k() {\n call f;\n}", 6, "f is declared"),
     ],
 )
@@ -215,6 +224,22 @@ def test_errors_name_the_line(text: str, line: int, words: str) -> None:
     error = failure(text)
     assert error.line == line
     assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("target", "fits"),
+    [
+        ("sm_52", True), ("sm_90", True), ("sm_90a", True), ("sm_91", False), ("sm_100", False),
+        ("sm_80a", False), ("sm_90f", True), ("sm_80f", False), ("sm_120", False),
+    ],
+)  # fmt: skip
+def test_targets(target: str, fits: bool) -> None:
+    """PTX for newer devices, and for special features of others, is refused."""
+    text = f".version 8.4\n.target {target}\n.address_size 64\n.entry k() {{ ret; }}"
+    if fits:
+        check(parse(text), (9, 0))
+    else:
+        assert f".target {target}" in str(failure(text))
 
 
 def test_text_of_the_line() -> None:

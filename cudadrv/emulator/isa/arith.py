@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..frame import Frame
 
 INTEGERS = "u16 u32 u64 s16 s32 s64"
+WIDER = "u32,s32,u64,s64"
 
 
 def _saturate(frame: Frame, op: Op, name: str, x: str, y: str) -> str:
@@ -18,8 +19,8 @@ def _saturate(frame: Frame, op: Op, name: str, x: str, y: str) -> str:
     return frame.call(f"llvm.s{name}.sat.{kind}", kind, f"{kind} {x}", f"{kind} {y}")
 
 
-@instruction("add", "t = t t", f"{INTEGERS} u16x2 s16x2", "sat")
-@instruction("sub", "t = t t", f"{INTEGERS} u16x2 s16x2", "sat")
+@instruction("add", "t = t t", f"{INTEGERS} u16x2 s16x2", "sat=s32")
+@instruction("sub", "t = t t", INTEGERS, "sat=s32")
 def add(frame: Frame, op: Op, x: str, y: str) -> str:
     name = op.raw.opcode
     if op.has("sat"):
@@ -27,7 +28,7 @@ def add(frame: Frame, op: Op, x: str, y: str) -> str:
     return frame.op(f"{name} {op.type.llvm} {x}, {y}")
 
 
-CARRY = "u32 s32 u64 s64 b32 b64"
+CARRY = "u32 s32 u64 s64"
 
 
 def _carry_slot(frame: Frame) -> str:
@@ -96,18 +97,18 @@ def mul_hi(frame: Frame, op: Op, x: str, y: str) -> str:
     return _high(frame, op, x, y)
 
 
-@instruction("mul.wide", "w = t t", "u16 u32 s16 s32 u64 s64")
+@instruction("mul.wide", "w = t t", "u16 u32 s16 s32")
 def mul_wide(frame: Frame, op: Op, x: str, y: str) -> str:
     return _product(frame, op, x, y)[0]
 
 
-@instruction("mad.lo", "t = t t t", INTEGERS, "cc")
+@instruction("mad.lo", "t = t t t", INTEGERS, f"cc={WIDER}")
 @instruction("madc.lo", "t = t t t", "u32 s32 u64 s64", "cc")
 def mad_lo(frame: Frame, op: Op, x: str, y: str, z: str) -> str:
     return _mad(frame, op, mul_lo(frame, op, x, y), z)
 
 
-@instruction("mad.hi", "t = t t t", INTEGERS, "cc sat")
+@instruction("mad.hi", "t = t t t", INTEGERS, f"cc={WIDER} sat=s32")
 @instruction("madc.hi", "t = t t t", "u32 s32 u64 s64", "cc")
 def mad_hi(frame: Frame, op: Op, x: str, y: str, z: str) -> str:
     product = _high(frame, op, x, y)
@@ -129,7 +130,8 @@ def mad_wide(frame: Frame, op: Op, x: str, y: str, z: str) -> str:
 
 
 @instruction("mul24.lo mul24.hi", "t = t t", "u32 s32")
-@instruction("mad24.lo mad24.hi", "t = t t t", "u32 s32", "sat")
+@instruction("mad24.lo", "t = t t t", "u32 s32")
+@instruction("mad24.hi", "t = t t t", "u32 s32", "sat=s32")
 def mul24(frame: Frame, op: Op, x: str, y: str, z: str = "") -> str:
     """The 48-bit product of the low 24 bits: its low or its high 32 bits."""
     shift = "ashr" if op.type.signed else "lshr"
@@ -173,8 +175,8 @@ def abs_(frame: Frame, op: Op, x: str) -> str:
     return frame.call(f"llvm.abs.{kind}", kind, f"{kind} {x}", "i1 false")
 
 
-@instruction("min", "t = t t", f"{INTEGERS} u16x2 s16x2", "relu")
-@instruction("max", "t = t t", f"{INTEGERS} u16x2 s16x2", "relu")
+@instruction("min", "t = t t", f"{INTEGERS} u16x2 s16x2", "relu=s32,s16x2")
+@instruction("max", "t = t t", f"{INTEGERS} u16x2 s16x2", "relu=s32,s16x2")
 def min_max(frame: Frame, op: Op, x: str, y: str) -> str:
     kind = op.type.llvm
     sign = "s" if op.type.signed else "u"

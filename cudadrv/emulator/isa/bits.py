@@ -44,7 +44,7 @@ def shift(frame: Frame, op: Op, x: str, count: str) -> str:
     return frame.select(large, kind, "0", frame.op(f"{how} {kind} {x}, {amount}"))
 
 
-@instruction("shf.l shf.r", "b32 = b32 b32 u32", "b32", "clamp wrap")
+@instruction("shf.l shf.r", "b32 = b32 b32 u32", "b32", "clamp wrap", needs="clamp wrap")
 def funnel_shift(frame: Frame, op: Op, low: str, high: str, count: str) -> str:
     """The high (l) or low (r) half of high:low, shifted."""
     if op.has("clamp"):
@@ -119,7 +119,7 @@ def bfind(frame: Frame, op: Op, x: str) -> str:
 def bfe(frame: Frame, op: Op, x: str, position: str, length: str) -> str:
     """Bits position .. position+length-1; beyond the end: zero, or the sign (of the last bit)."""
     kind, bits = op.type.llvm, op.type.bits
-    position, length = (frame.op(f"and i32 {v}, 255") for v in (position, length))
+    position, length = _field(frame, bits, position, length)
     if not op.type.signed:
         value = _shift(frame, "lshr", x, position, bits)
         return frame.op(f"and {kind} {value}, {_ones(frame, length, bits)}")
@@ -133,6 +133,13 @@ def bfe(frame: Frame, op: Op, x: str, position: str, length: str) -> str:
     down = frame.op(f"sub i32 {bits}, {span}")
     value = frame.op(f"ashr {kind} {value}, {frame.resize(down, 32, bits)}")
     return frame.select(frame.icmp("eq", "i32", length, "0"), kind, "0", value)
+
+
+def _field(frame: Frame, bits: int, *values: str) -> list[str]:
+    """Position and length: of 32 bits, their low bytes; GPUs read them whole for 64 bits."""
+    if bits == 32:
+        return [frame.op(f"and i32 {v}, 255") for v in values]
+    return [frame.call("llvm.umin.i32", "i32", f"i32 {v}", f"i32 {bits}") for v in values]
 
 
 def _shift(frame: Frame, how: str, x: str, count: str, bits: int) -> str:
@@ -151,21 +158,21 @@ def _ones(frame: Frame, count: str, bits: int) -> str:
 @instruction("bfi", "t = t t u32 u32", "b32 b64")
 def bfi(frame: Frame, op: Op, x: str, into: str, position: str, length: str) -> str:
     kind, bits = op.type.llvm, op.type.bits
-    position, length = (frame.op(f"and i32 {v}, 255") for v in (position, length))
+    position, length = _field(frame, bits, position, length)
     mask = _shift(frame, "shl", _ones(frame, length, bits), position, bits)
     field = frame.op(f"and {kind} {_shift(frame, 'shl', x, position, bits)}, {mask}")
     rest = frame.op(f"and {kind} {into}, {frame.op(f'xor {kind} {mask}, -1')}")
     return frame.op(f"or {kind} {field}, {rest}")
 
 
-@instruction("bmsk", "b32 = u32 u32", "b32", "clamp wrap")
+@instruction("bmsk", "b32 = u32 u32", "b32", "clamp wrap", needs="clamp wrap")
 def bmsk(frame: Frame, op: Op, position: str, length: str) -> str:
     if op.has("wrap"):
         position, length = (frame.op(f"and i32 {v}, 31") for v in (position, length))
     return _shift(frame, "shl", _ones(frame, length, 32), position, 32)
 
 
-@instruction("szext", "t = t u32", "u32 s32", "clamp wrap")
+@instruction("szext", "t = t u32", "u32 s32", "clamp wrap", needs="clamp wrap")
 def szext(frame: Frame, op: Op, x: str, count: str) -> str:
     """Zero or sign extension from the lowest *count* bits."""
     if op.has("wrap"):

@@ -13,7 +13,8 @@ from .table import Op, instruction
 if TYPE_CHECKING:
     from ..frame import Frame
 
-SCALARS = "u8 u16 u32 u64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64"
+NUMBERS = "u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64"
+SCALARS = f"{NUMBERS} b8 b16 b32 b64"
 ROUNDINGS = "rn rz rm rp rni rzi rmi rpi rna"
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
@@ -23,7 +24,64 @@ def mov(frame: Frame, op: Op, value: str) -> str:
     return value
 
 
-@instruction("cvt", "x = x x?", f"{SCALARS} f16x2 bf16x2", f"{ROUNDINGS} ftz sat relu satfinite")
+def conversion_fault(op: Op) -> str:
+    """What is wrong with the modifiers of a cvt; ptxas is the model."""
+    if len(op.types) != 2:
+        return "cvt names two types, the one it gives and the one it takes"
+    target, source = op.types
+    if {"bf16"} < {target.name, source.name} and 8 in (target.bits, source.bits):
+        return "bf16 does not convert to or from 8 bits"
+    if op.has("ftz") and "f32" not in (target.name, source.name):
+        return ".ftz needs f32"
+    if op.has("sat") and not _saturates(target, source):
+        return f"no .sat from {source.name} to {target.name}"
+    packs = source.name == "f32" and target.is_float and target.bits == 16 * target.lanes
+    if op.one_of("relu satfinite") and not packs:
+        return ".relu and .satfinite are for f32 to 16 bits"
+    return _rounding_fault(op, target, source)
+
+
+def _saturates(target: Type, source: Type) -> bool:
+    """Whether .sat is allowed: floats but bf16, and integers that may be out of range."""
+    if target.is_float:
+        return not {"bf16", "bf16x2"} & {target.name, source.name}
+    if source.is_float:
+        return source.name != "bf16"
+    if source.signed and not target.signed:
+        return True
+    return source.bits - source.signed > target.bits - target.signed
+
+
+def _rounding_fault(op: Op, target: Type, source: Type) -> str:
+    mode = op.one_of(ROUNDINGS)
+    if source.is_float and (not target.is_float or target.name == source.name):
+        if mode not in _WHOLE and (mode or not target.is_float):
+            return "rounding to a whole number is rni, rzi, rmi or rpi"
+    elif mode in _WHOLE or mode == "rna":
+        return f"no .{mode} from {source.name} to {target.name}"
+    elif not mode and target.is_float and not _exact(target, source):
+        return "a conversion that rounds needs rn, rz, rm or rp"
+    elif mode and (not target.is_float or _widens(target, source)):
+        return f"no .{mode} from {source.name} to {target.name}, which is exact"
+    return ""
+
+
+def _widens(target: Type, source: Type) -> bool:
+    return source.bits < target.bits and source.name in ("f16", "f32") and target.lanes == 1
+
+
+def _exact(target: Type, source: Type) -> bool:
+    """Whether a conversion to a float needs no rounding mode."""
+    return source.is_float and source.bits <= target.bits and target.lanes == 1
+
+
+@instruction(
+    "cvt",
+    "x = x x?",
+    f"{NUMBERS} f16x2 bf16x2",
+    f"{ROUNDINGS} ftz sat relu satfinite",
+    fault=conversion_fault,
+)
 def cvt(frame: Frame, op: Op, dest: Operand, a: Operand, b: Operand | None = None) -> None:
     """`cvt.rounding.ftz.sat.to.from d, a;` and `cvt.rn.f16x2.f32 d, high, low;`"""
     target, source = op.types[0], op.types[-1]

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 HALVES = "f16 f16x2 bf16 bf16x2"
 SINGLES = "f32 f32x2 f64"
 ROUNDING = "rn rz rm rp"
+# The modifiers of arithmetic, and the types that have them.
+ROUNDED = "rn rz=f32,f32x2,f64 rm=f32,f32x2,f64 rp=f32,f32x2,f64"
+FLUSHED = "ftz=f16,f16x2,f32,f32x2"
+SATURATED = "sat=f16,f16x2,f32"
 _MODES = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}  # as llvm.set.rounding numbers them
 
 
@@ -99,10 +103,27 @@ def _in_double(frame: Frame, type: Type, name: str, *values: str) -> str:
     """A 16-bit operation in double, where it is as good as exact, rounded once from there."""
     wide = [frame.op(f"fpext {type.llvm} {v} to double") for v in values]
     if name == "fma":
-        exact = frame.call("llvm.fma.f64", "double", *(f"double {v}" for v in wide))
+        exact = _odd_sum(frame, frame.op(f"fmul double {wide[0]}, {wide[1]}"), wide[2])
     else:
         exact = frame.op(f"{name} double {', '.join(wide)}")
     return to_half(frame, type, to_odd(frame, exact))
+
+
+def _odd_sum(frame: Frame, x: str, y: str) -> str:
+    """The sum of two doubles rounded to odd: its error is known exactly (Knuth's two-sum)."""
+    total = frame.op(f"fadd double {x}, {y}")
+    part = frame.op(f"fsub double {total}, {x}")
+    lost_x = frame.op(f"fsub double {x}, {frame.op(f'fsub double {total}, {part}')}")
+    lost_y = frame.op(f"fsub double {y}, {part}")
+    error = frame.op(f"fadd double {lost_x}, {lost_y}")
+    inexact = frame.op(f"fcmp one double {error}, 0.0")
+    # Away from zero where the error has the sum's sign; an odd sum is right already.
+    bits, lost = (frame.op(f"bitcast double {v} to i64") for v in (total, error))
+    opposite = frame.icmp("slt", "i64", frame.op(f"xor i64 {bits}, {lost}"), "0")
+    beside = frame.op(f"add i64 {bits}, {frame.select(opposite, 'i64', '-1', '1')}")
+    even = frame.icmp("eq", "i64", frame.op(f"and i64 {bits}, 1"), "0")
+    move = frame.op(f"and i1 {inexact}, {even}")
+    return frame.op(f"bitcast i64 {frame.select(move, 'i64', beside, bits)} to double")
 
 
 def to_odd(frame: Frame, value: str) -> str:
@@ -155,39 +176,48 @@ declare void @llvm.set.rounding(i32)""",
     return frame.call(helper, kind, *(f"{given} {v}" for v in values))
 
 
-@instruction("add sub", "t = t t", f"{HALVES} {SINGLES}", f"{ROUNDING} ftz sat")
-@instruction("mul", "t = t t", f"{HALVES} {SINGLES}", f"{ROUNDING} ftz sat")
+@instruction("add sub", "t = t t", f"{HALVES} {SINGLES}", f"{ROUNDED} {FLUSHED} {SATURATED}")
+@instruction("mul", "t = t t", f"{HALVES} {SINGLES}", f"{ROUNDED} {FLUSHED} {SATURATED}")
 def arithmetic(frame: Frame, op: Op, x: str, y: str) -> str:
     x, y = prepare(frame, op, x, y)
     return finish(frame, op, rounded(frame, op, f"f{op.raw.opcode}", x, y))
 
 
-@instruction("fma", "t = t t t", f"{HALVES} {SINGLES}", f"{ROUNDING} ftz sat relu")
-@instruction("mad", "t = t t t", SINGLES, f"{ROUNDING} ftz sat")
+@instruction(
+    "fma",
+    "t = t t t",
+    f"{HALVES} {SINGLES}",
+    f"{ROUNDED} {FLUSHED} {SATURATED} relu=f16,f16x2,bf16,bf16x2",
+    needs=ROUNDING,
+)
+@instruction("mad", "t = t t t", "f32 f64", f"{ROUNDED} ftz=f32 sat=f32", needs=ROUNDING)
 def fma(frame: Frame, op: Op, x: str, y: str, z: str) -> str:
     x, y, z = prepare(frame, op, x, y, z)
     return finish(frame, op, rounded(frame, op, "fma", x, y, z))
 
 
-@instruction("div", "t = t t", "f32 f64", f"{ROUNDING} ftz approx full")
+DIVISION = f"{ROUNDING} ftz=f32 approx=f32 full=f32"
+
+
+@instruction("div", "t = t t", "f32 f64", DIVISION, needs=f"{ROUNDING} approx full")
 def divide(frame: Frame, op: Op, x: str, y: str) -> str:
     x, y = prepare(frame, op, x, y)
     return finish(frame, op, rounded(frame, op, "fdiv", x, y))
 
 
-@instruction("rcp", "t = t", "f32 f64", f"{ROUNDING} ftz approx")
+@instruction("rcp", "t = t", "f32 f64", f"{ROUNDING} ftz approx", needs=f"{ROUNDING} approx")
 def reciprocal(frame: Frame, op: Op, x: str) -> str:
     (x,) = prepare(frame, op, x)
     return finish(frame, op, rounded(frame, op, "fdiv", "1.0", x))
 
 
-@instruction("sqrt", "t = t", "f32 f64", f"{ROUNDING} ftz approx")
+@instruction("sqrt", "t = t", "f32 f64", f"{ROUNDING} ftz approx", needs=f"{ROUNDING} approx")
 def sqrt(frame: Frame, op: Op, x: str) -> str:
     (x,) = prepare(frame, op, x)
     return finish(frame, op, rounded(frame, op, "sqrt", x))
 
 
-@instruction("rsqrt", "t = t", "f32 f64", "ftz approx")
+@instruction("rsqrt", "t = t", "f32 f64", "ftz approx", needs="approx")
 def rsqrt(frame: Frame, op: Op, x: str) -> str:
     (x,) = prepare(frame, op, x)
     wide = frame.cast("fpext", op.type.llvm, x, "double")
@@ -198,23 +228,28 @@ def rsqrt(frame: Frame, op: Op, x: str) -> str:
 _FUNCTIONS = {"sin": "sin", "cos": "cos", "lg2": "log2", "ex2": "exp2", "tanh": "tanh"}
 
 
-@instruction("sin cos lg2 ex2 tanh", "t = t", f"f32 {HALVES}", "ftz approx")
+@instruction("sin cos lg2", "t = t", "f32", "ftz approx", needs="approx")
+@instruction("ex2 tanh", "t = t", f"f32 {HALVES}", "ftz approx", needs="approx")
 def function(frame: Frame, op: Op, x: str) -> str:
     (x,) = prepare(frame, op, x)
     return finish(frame, op, intrinsic(frame, op.type, _FUNCTIONS[op.raw.opcode], x))
 
 
-@instruction("neg", "t = t", f"{HALVES} {SINGLES}", "ftz")
+@instruction("neg", "t = t", f"{HALVES} f32 f64", "ftz=f16,f16x2,f32")
 def negate(frame: Frame, op: Op, x: str) -> str:
     return finish(frame, op, frame.op(f"fneg {op.type.llvm} {x}"))
 
 
-@instruction("abs", "t = t", f"{HALVES} {SINGLES}", "ftz")
+@instruction("abs", "t = t", f"{HALVES} f32 f64", "ftz=f16,f16x2,f32")
 def absolute(frame: Frame, op: Op, x: str) -> str:
     return finish(frame, op, intrinsic(frame, op.type, "fabs", x))
 
 
-@instruction("min max", "t = t t t?", f"{HALVES} f32 f64", "ftz NaN xorsign abs")
+_BELOW_F64 = ",".join(("f32", *HALVES.split()))
+EXTREMES = f"ftz=f16,f16x2,f32 NaN={_BELOW_F64} xorsign={_BELOW_F64} abs={_BELOW_F64}"
+
+
+@instruction("min max", "t = t t t?", f"{HALVES} f32 f64", EXTREMES)
 def min_max(frame: Frame, op: Op, x: str, y: str, z: str = "") -> str:
     """The other operand if one is NaN (with .NaN: NaN); -0 is less than +0."""
     values = prepare(frame, op, x, y, *([z] if z else []))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..frame import Frame
 
 Emit = Callable[..., "str | None"]
+Fault = Callable[["Op"], str]
 F = TypeVar("F", bound=Emit)
 
 
@@ -25,10 +26,12 @@ class Row:
         dest: code of the destination, "" if there is none.
         sources: a code per source; optional ones end in "?".
         types: the type modifiers it may have; empty for none.
-        flags: the other modifiers it may have.
+        flags: the other modifiers it may have, and for which types; empty for all.
         emit: writes the LLVM IR: emit(frame, op, *sources) gives the value for the destination.
         barrier, warp: the thread may have to wait there for others of its block or warp.
         exits: the thread may end there.
+        needs: modifiers of which it has one.
+        fault: says what is wrong with an Op's combination of types and modifiers, or "".
 
     The codes: t the instruction's type, T its first type where it has two, w twice as wide as t,
     b the bits of t, x the operand as it stands, otherwise the name of a PTX type.
@@ -38,11 +41,13 @@ class Row:
     dest: str
     sources: tuple[str, ...]
     types: frozenset[str]
-    flags: frozenset[str]
+    flags: dict[str, frozenset[str]]
     emit: Emit
     barrier: bool = False
     warp: bool = False
     exits: bool = False
+    needs: frozenset[str] = frozenset()
+    fault: Fault | None = None
 
 
 TABLE: dict[str, list[Row]] = {}
@@ -57,11 +62,13 @@ def instruction(
     barrier: bool = False,
     warp: bool = False,
     exits: bool = False,
+    needs: str = "",
+    fault: Fault | None = None,
 ) -> Callable[[F], F]:
     """Add the rows *names* to the table: `@instruction("shl", "t = t u32", "b16 b32 b64")`.
 
     A name may have modifiers of its own ("mul.wide"); the longest that fits is taken. Of rows of
-    the same name, the one whose types fit.
+    the same name, the one whose types fit. A flag may be for some types only ("sat=s32").
     """
     dest, _, sources = signature.rpartition("=")
 
@@ -72,16 +79,23 @@ def instruction(
                 dest.strip(),
                 tuple(sources.split()),
                 frozenset(types.split()),
-                frozenset(flags.split()),
+                _flags(flags),
                 emit,
                 barrier,
                 warp,
                 exits,
+                frozenset(needs.split()),
+                fault,
             )
             TABLE.setdefault(name, []).append(row)
         return emit
 
     return add
+
+
+def _flags(text: str) -> dict[str, frozenset[str]]:
+    pairs = (word.partition("=") for word in text.split())
+    return {name: frozenset(types.split(",") if types else ()) for name, _, types in pairs}
 
 
 def find(raw: Instruction) -> tuple[Row, tuple[str, ...]]:
@@ -158,6 +172,21 @@ class Op:
         least = sum(not code.endswith("?") for code in codes)
         if not least <= count <= len(codes):
             raise PtxError(f"{self.raw.name!r} does not take {count} sources", self.raw.line)
+
+    def check_modifiers(self) -> None:
+        """Raise unless PTX has this combination of types and modifiers."""
+        fault = self.row.fault(self) if self.row.fault else self._fault()
+        if fault:
+            raise PtxError(f"{self.raw.name!r}: {fault}", self.raw.line)
+
+    def _fault(self) -> str:
+        for flag in sorted(self.flags):
+            types = self.row.flags[flag]
+            if types and self.type.name not in types:
+                return f"no .{flag} for .{self.type.name}"
+        if self.row.needs and not self.row.needs & self.flags:
+            return f"needs one of {', '.join(sorted(self.row.needs))}"
+        return ""
 
     def emit(self, frame: Frame) -> None:
         """Write the instruction into *frame*."""
