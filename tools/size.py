@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Raising a budget is a commit of its own, with the reason in its message.
-BUDGETS = {"cudadrv": 4000, "cudadrv/emulator": 3500, "compiler": 9000}
+BUDGETS = {"cudadrv": 4000, "cudadrv/emulator": 5500, "compiler": 9000}
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
