@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -421,7 +422,7 @@ def _identity(value: Any) -> tuple[Any, ...]:
         return ("float", struct.pack("<d", value))
     if isinstance(value, np.generic):
         return (value.dtype.str, value.tobytes())
-    if isinstance(value, bool | int | str | bytes) or value is None:
+    if isinstance(value, bool | int | str | bytes | UnionType) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, tuple):
         return ("tuple", *(_identity(item) for item in value))

@@ -234,3 +234,14 @@ def _flat(classes: Any) -> list[Any]:
 
 
 row(builtins.isinstance, rule=_isinstance)(no_lowering)
+
+
+def _union(left: Type, right: Type) -> Match | None:
+    """int | float, for isinstance."""
+    values = [ty.value for ty in (left, right) if isinstance(ty, Literal)]
+    if len(values) < 2 or not all(isinstance(v, type | UnionType) for v in values):
+        return None
+    return Match((None, None), Literal(values[0] | values[1]))
+
+
+row(operator.or_, rule=_union)(no_lowering)

@@ -133,6 +133,9 @@ def _join_scalars(left: Type, right: Type, wide_left: Scalar, wide_right: Scalar
     if isinstance(wide_left, Boolean) or isinstance(wide_right, Boolean):
         other = wide_right if isinstance(wide_left, Boolean) else wide_left
         return types.py_int if isinstance(other, Integer) and other.bits < 32 else other
+    if arithmetic(wide_left) != wide_left or arithmetic(wide_right) != wide_right:
+        # Narrow integers compute as Python ints, so that is what a variable of both holds.
+        return _join_scalars(left, right, arithmetic(wide_left), arithmetic(wide_right))
     weak, other = (wide_left, wide_right) if wide_left.weak else (wide_right, wide_left)
     if weak.weak and isinstance(weak, Integer) and isinstance(other, Integer):
         return other if other.bits == 64 else weak
