@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from . import runtime
+from .guard import NOWHERE
 from .layout import LAUNCH, WORKSPACE_BYTES
 from .program import Kernel
 from .state import current, device
@@ -128,6 +129,8 @@ def _report(kernel: Kernel, record: Any) -> None:
     reason = _REASONS.get(record.error, f"error {record.error}")
     block, thread = tuple(record.error_block), tuple(record.error_thread)
     place = f"block {block}" if record.error == 702 else f"block {block}, thread {thread}"
+    if block[0] == NOWHERE:
+        place = "some block (CUDADRV_EMULATOR_CHECK=1 tells which)"
     print(f"cudadrv emulator: kernel {kernel.name}, {place}: {reason}", file=sys.stderr)
     if record.error_address:
         print(f"  address {record.error_address:#x}", file=sys.stderr)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import jit, scheduler
+from .guard import guarded
 
 _keep: list[Any] = []
 _print_lock = threading.Lock()
@@ -25,7 +26,8 @@ class Runtime:
     def __init__(self) -> None:
         self.code = jit.Code(scheduler.runtime(), fully=False)
         self.block = self.code.address("block")
-        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.address("run"))
+        run = guarded(self.code.address("run"), self.code.address("emulator.fail"))
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(run)
         for name in ("emulator.fail", "emulator.frame", "emulator.check"):
             jit.define(name, self.code.address(name))
 

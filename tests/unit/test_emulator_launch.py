@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +188,43 @@ def test_trap_fails_all_later_calls(module: int, capfd: pytest.CaptureFixture[st
     assert call("cuCtxSynchronize") == raw.CUDA_ERROR_LAUNCH_FAILED
     assert call("cuMemsetD8", memory, 0, 4) == raw.CUDA_ERROR_LAUNCH_FAILED
     assert launch(kernel(module, "stop")) == raw.CUDA_ERROR_LAUNCH_FAILED
+
+
+@pytest.mark.parametrize("address", [0, 8, 1 << 62])
+def test_faults_fail_all_later_calls(
+    module: int, address: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An access where there is no memory is CUDA_ERROR_ILLEGAL_ADDRESS, not the process's end."""
+    fill = kernel(module, "fill")
+    values = ctypes.c_uint64(address), ctypes.c_uint32(1), ctypes.c_uint32(1 << 20)
+    assert launch(fill, *values, grid=4096, block=256) == SUCCESS
+    assert call("cuCtxSynchronize") == raw.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert "kernel fill" in capfd.readouterr().err
+    stop()
+    start()
+    again = kernel(int(get("cuModuleLoadData", ctypes.c_void_p, KERNELS.encode())), "fill")
+    out = allocate(4)
+    assert launch(again, ctypes.c_uint64(out), ctypes.c_uint32(7), ctypes.c_uint32(1)) == SUCCESS
+    assert read(out, 1) == [7]
+
+
+def test_other_faults_stay_what_they_were() -> None:
+    """A fault of Python code still ends the process, after kernels ran too."""
+    program = (
+        "import ctypes, faulthandler, cudadrv\n"
+        "faulthandler.enable()\n"
+        f"cudadrv.load({KERNELS!r})['size'].launch(1, 1, cudadrv.mem_alloc(8))\n"
+        "print('ran', flush=True)\n"
+        "ctypes.string_at(8)\n"
+    )
+    environment = {**os.environ, "CUDADRV_DRIVER": "emulator"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.stdout == "ran\n", done.stderr
+    assert done.returncode == -signal.SIGSEGV
+    assert "in string_at" in done.stderr
 
 
 def test_deadlock_is_an_error(module: int, capfd: pytest.CaptureFixture[str]) -> None:
