@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -307,9 +308,13 @@ def lengths(shape: Any, unknown: bool = False) -> tuple[int, ...]:
 
     Raises:
         ValueError: a length is negative (-1 is allowed if *unknown*).
+        TypeError: it is neither an int nor a sequence of ints.
     """
-    given = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-    result = tuple(length.__index__() for length in given)
+    try:
+        given = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+        result = tuple(operator.index(length) for length in given)
+    except TypeError:
+        raise TypeError(f"shape {shape!r}: give an int or a tuple of ints") from None
     if any(length < (-1 if unknown else 0) for length in result):
         raise ValueError(f"shape {shape!r} has a negative length")
     return result

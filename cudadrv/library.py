@@ -133,13 +133,16 @@ def open_path(path: str) -> NativeDriver:
     """The driver in the file *path*, for a choice the user made: it is not tried out here.
 
     Raises:
-        DriverNotFound: the file cannot be loaded.
+        DriverNotFound: the file cannot be loaded, or is no driver.
     """
+    hint = "correct CUDADRV_DRIVER or use_driver(): a path, 'emulator' or 'auto'"
     try:
-        return NativeDriver(path)
+        driver = NativeDriver(path)
     except OSError as error:
-        hint = "correct CUDADRV_DRIVER or use_driver(): a path, 'emulator' or 'auto'"
         raise DriverNotFound([f"{path}: {error}"], hint) from None
+    if not hasattr(driver.library, "cuInit"):
+        raise DriverNotFound([f"{path}: a library without cuInit, so no CUDA driver"], hint)
+    return driver
 
 
 def open_native(usable: bool = True) -> NativeDriver:

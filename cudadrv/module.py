@@ -46,6 +46,7 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
     Raises:
         JitError: the driver cannot use the code; its ``log`` says why.
         ValueError: the code is empty, cut short or of another kind.
+        TypeError: it is neither text, bytes nor a path.
         OSError: the file cannot be read.
 
     C: cuLibraryLoadData, or cuModuleLoadDataEx on drivers before 12.0
@@ -54,6 +55,9 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
         return load_file(os.fspath(code))
     if isinstance(code, str):
         code = code.encode()
+    if not isinstance(code, (bytes, bytearray, memoryview)):
+        kind = type(code).__name__
+        raise TypeError(f"code of type {kind}: give PTX as str, code as bytes, or a Path to a file")
     return Library(bytes(code))
 
 
@@ -190,6 +194,8 @@ class Library(Resource):
         C: cuLibraryGetKernel
         """
         handle = self.handle
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of a kernel: names are str")
         kernel = self._kernels.get(name)
         if kernel is None:
             get = "cuLibraryGetKernel" if self.is_library else "cuModuleGetFunction"

@@ -49,6 +49,23 @@ def test_text_that_is_no_ptx():
         cu.load("")
 
 
+@pytest.mark.parametrize("code", [None, 5, ["text"]])
+def test_code_of_another_type(code):
+    """The error says what may be given; 5 is not five bytes of zeros."""
+    with pytest.raises(TypeError, match="PTX as str"):
+        cu.load(code)
+
+
+def test_names_and_shapes_of_another_type():
+    """The error shows the value."""
+    with pytest.raises(TypeError, match="3 is no name of a kernel"):
+        library()[3]
+    with pytest.raises(TypeError, match="shape 'ab'"):
+        cu.device_array("ab")
+    with pytest.raises(TypeError, match=r"shape \(2.5,\)"):
+        cu.device_array((2.5,))
+
+
 CUBIN = b"\x7fELF" + bytes(14) + b"\xbe\0" + bytes(20) + (1000).to_bytes(8, "little")
 CUBIN += bytes(10) + b"\x40\0\x03\0" + bytes(100)
 

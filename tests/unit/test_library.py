@@ -38,6 +38,12 @@ def test_a_wrong_path_is_named():
         library.open_driver("/no/such/libcuda.so.1")
 
 
+def test_a_library_that_is_no_driver_is_named():
+    """So does a library that exists but has no driver functions."""
+    with pytest.raises(errors.DriverNotFound, match="without cuInit"):
+        library.open_driver(ctypes.util.find_library("m"))
+
+
 def device_count(count: int):
     """cuDeviceGetCount that answers *count*."""
     return lambda out: store(out, ctypes.c_int, count)
