@@ -55,10 +55,11 @@ def load(code: bytes | str | os.PathLike[str]) -> Library:
         return load_file(os.fspath(code))
     if isinstance(code, str):
         code = code.encode()
-    if not isinstance(code, (bytes, bytearray, memoryview)):
-        kind = type(code).__name__
+    given: object = code
+    if not isinstance(given, (bytes, bytearray, memoryview)):
+        kind = type(given).__name__
         raise TypeError(f"code of type {kind}: give PTX as str, code as bytes, or a Path to a file")
-    return Library(bytes(code))
+    return Library(bytes(given))
 
 
 def load_file(path: str) -> Library:
