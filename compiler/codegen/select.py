@@ -45,8 +45,9 @@ def select(target: Target, force: str | None = None) -> Codegen:
     The same for every target of one architecture and PTX version, whatever its other options.
 
     Args:
-        force: "nvvm", "nvvm7" (its LLVM 7 dialect where it has a choice), "llvm", or "auto";
-            None: as the variable COMPILER_CODEGEN says.
+        force: "nvvm" (its newest pipeline), "nvvm7" (its LLVM 7 dialect where it has a choice),
+            "llvm", or "auto": nvvm7 where it fits, else llvm; None: as the variable
+            COMPILER_CODEGEN says.
 
     Raises:
         NoCodegen: none fits; says for each why not. LLVM does not stand in for a libNVVM that the
@@ -63,21 +64,33 @@ def select(target: Target, force: str | None = None) -> Codegen:
 @cache
 def _select(target: Target, choice: str) -> Codegen:
     tried: list[str] = []
-    if choice != "llvm":
-        for path in nvvm.candidates(tried):
-            library = nvvm.load(path, tried)
-            if library is None:
-                continue
-            try:
-                return NvvmCodegen(library, target, legacy=choice == "nvvm7")
-            except NvvmError as error:
-                tried.append(f"{path}: {error.log}")
-            except ValueError as error:
-                tried.append(f"{path}: {error}")
+    found = _nvvm(target, choice, tried) if choice != "llvm" else None
     overridden = choice == "auto" and cudadrv.config.nvvm() is not None
+    # NOTE: the newer pipeline of libNVVM (13.5 at least) computes x * (0 / y) as if 0 / 0 were 0,
+    # so by itself only the LLVM 7 pipeline, or LLVM, is taken where there is one.
+    if found is not None and (choice != "auto" or overridden or found.dialect.typed_pointers):
+        return found
     if choice in ("auto", "llvm") and not overridden:
         try:
             return LlvmCodegen(target)
         except ValueError as error:
             tried.append(f"llvm: {error}")
+    if found is not None:
+        return found
     raise NoCodegen(target, tried)
+
+
+def _nvvm(target: Target, choice: str, tried: list[str]) -> NvvmCodegen | None:
+    """The first libNVVM that fits; *tried* gets the reasons why others do not."""
+    for path in nvvm.candidates(tried):
+        library = nvvm.load(path, tried)
+        if library is None:
+            continue
+        for legacy in (True, False) if choice == "auto" else (choice == "nvvm7",):
+            try:
+                return NvvmCodegen(library, target, legacy=legacy)
+            except NvvmError as error:
+                tried.append(f"{path}: {error.log}")
+            except ValueError as error:
+                tried.append(f"{path}: {error}")
+    return None

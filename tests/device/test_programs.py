@@ -195,7 +195,7 @@ def reference(function, columns: list[np.ndarray]) -> list[tuple | None]:
     return rows
 
 
-@pytest.mark.parametrize("codegen", ["nvvm", "llvm"])
+@pytest.mark.parametrize("codegen", ["nvvm7", "llvm"])
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
