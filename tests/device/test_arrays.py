@@ -153,3 +153,17 @@ def test_where_and_clip():
     x, y = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(EDGES[:6], EDGES[:6]))
     check(lambda a, b: np.where(a > b, a, b), [x, y], "f8")
     check(lambda a, b: np.clip(a, -1.0, 2.0) + np.where(b > 0, 1, 2), [x, y], "f8")
+
+
+def increment(out, x):
+    for i in range(out.size):
+        out[i] = x[i] + 1
+
+
+def test_an_array_passed_twice():
+    """Both parameters are the same memory, whichever of them the kernel writes."""
+    for pair in (lambda a: (a, a), lambda a: (a, a[:]), lambda a: (a[::2], a[::2])):
+        ours, theirs = np.arange(6.0), np.arange(6.0)
+        cuda.jit(increment)[1, 1](*pair(ours))
+        increment(*pair(theirs))
+        np.testing.assert_array_equal(ours, theirs)
