@@ -296,12 +296,17 @@ def check_array(expected: Array, given: Type) -> None:
 
 def _copy_in(array: np.ndarray[Any, Any], stream: Any, retr: list[Writeback]) -> DeviceArray:
     """A device copy of a host array, queued on *retr*; an array passed twice is copied once."""
-    for earlier in retr:
-        if isinstance(earlier, _Copy) and _is_same(earlier.array, array):
+    copies = [each for each in retr if isinstance(each, _Copy)]
+    for earlier in copies:
+        if _is_same(earlier.array, array):
             return earlier.device
-    device = cudadrv.to_device(array, stream=stream)
-    retr.append(_Copy(array, device))
-    return device
+    made = _Copy(array, cudadrv.to_device(array, stream=stream))
+    for earlier in copies:
+        if np.may_share_memory(earlier.array, array):
+            earlier.keep()
+            made.keep()
+    retr.append(made)
+    return made.device
 
 
 def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
@@ -314,13 +319,26 @@ def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 class _Copy:
-    """A host array on the device; calling it, once the launch is done, is the way back."""
+    """A host array on the device; calling it, once the launch is done, is the way back.
+
+    Attributes:
+        before: what the array held, if it overlaps another one of the launch. Then only what the
+            kernel changed goes back, so that it is not undone by the other one's way back.
+    """
 
     def __init__(self, array: np.ndarray[Any, Any], device: DeviceArray) -> None:
         self.array = array
         self.device = device
+        self.before: np.ndarray[Any, Any] | None = None
+
+    def keep(self) -> None:
+        """Remember what the array holds."""
+        if self.before is None:
+            self.before = self.array.copy()
 
     def __call__(self) -> None:
         if self.array.flags.writeable:
-            self.array[...] = self.device.copy_to_host()
+            found = self.device.copy_to_host()
+            changed = True if self.before is None else found != self.before
+            np.copyto(self.array, found, where=changed)
         self.device.close()

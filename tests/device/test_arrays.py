@@ -167,3 +167,13 @@ def test_an_array_passed_twice():
         cuda.jit(increment)[1, 1](*pair(ours))
         increment(*pair(theirs))
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_arrays_that_overlap():
+    """Each is a copy while the kernel runs; what it wrote to either comes back."""
+    array = np.arange(8.0)
+    cuda.jit(increment)[1, 1](array[:4], array[2:6])
+    assert array.tolist() == [3, 4, 5, 6, 4, 5, 6, 7]
+    array = np.arange(8.0)
+    cuda.jit(increment)[1, 1](array[2:6], array[:4])
+    assert array.tolist() == [0, 1, 1, 2, 3, 4, 6, 7]
