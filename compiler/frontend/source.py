@@ -46,16 +46,15 @@ def _find(pyfunc: types.FunctionType) -> tuple[FunctionNode, tuple[str, ...]]:
     lines = tuple(linecache.getlines(code.co_filename, pyfunc.__globals__))
     where = f"{pyfunc.__qualname__} defined at {code.co_filename}:{code.co_firstlineno}"
     if not lines:
-        raise CompileError(
-            f"cannot get the source of {where}: the file cannot be read; a function made by exec "
-            f"needs its text in linecache.cache[filename]"
-        )
+        raise CompileError(_no_source(where))
     tree = _parse(code.co_filename, lines)
     if tree is None:
         raise CompileError(f"cannot get the source of {where}: the file no longer parses")
     found = [node for node in ast.walk(tree) if _is_definition(node, code)]
     if len(found) > 1:
         found = [node for node in found if _same_positions(node, code)]
+    if not found and code.co_filename.startswith("<"):
+        raise CompileError(_no_source(where))
     if len(found) != 1:
         raise CompileError(
             f"cannot get the source of {where}: the file has changed since it was imported, or "
@@ -64,6 +63,13 @@ def _find(pyfunc: types.FunctionType) -> tuple[FunctionNode, tuple[str, ...]]:
     node = found[0]
     assert isinstance(node, ast.FunctionDef | ast.Lambda)
     return node, lines
+
+
+def _no_source(where: str) -> str:
+    return (
+        f"cannot get the source of {where}: the file cannot be read; a function made by exec "
+        f"needs its text in linecache.cache[filename]"
+    )
 
 
 def _parse(filename: str, lines: tuple[str, ...]) -> ast.Module | None:
