@@ -101,7 +101,7 @@ def launcher(cooperative: bool) -> Callable[[Any, int, Any, Any], int]:
     C: cuLaunchKernelEx, or on drivers before 11.8 cuLaunchKernel or cuLaunchCooperativeKernel
     """
     if raw.available("cuLaunchKernelEx"):
-        return raw.cuLaunchKernelEx  # type: ignore[no-any-return]
+        return raw.cuLaunchKernelEx
     plain = raw.cuLaunchCooperativeKernel if cooperative else raw.cuLaunchKernel
 
     def launch(made: Any, function: int, parameters: Any, extra: None) -> int:

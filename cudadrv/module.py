@@ -221,15 +221,12 @@ class Library(Resource):
         names = "cuLibraryEnumerateKernels" if self.is_library else "cuModuleEnumerateFunctions"
         if self.ptx is not None and not raw.available(names):
             return ptx_kernels(self.ptx)
-        if self.is_library:
-            count, enumerate_all = driver.cuLibraryGetKernelCount, driver.cuLibraryEnumerateKernels
-            get_name = driver.cuKernelGetName
-        else:
-            count, enumerate_all = (
-                driver.cuModuleGetFunctionCount,
-                driver.cuModuleEnumerateFunctions,
-            )
-            get_name = driver.cuFuncGetName
+        functions = (
+            ("cuLibraryGetKernelCount", "cuLibraryEnumerateKernels", "cuKernelGetName")
+            if self.is_library
+            else ("cuModuleGetFunctionCount", "cuModuleEnumerateFunctions", "cuFuncGetName")
+        )
+        count, enumerate_all, get_name = (getattr(driver, each) for each in functions)
         handles = (ctypes.c_void_p * count(handle))()
         enumerate_all(handles, len(handles), handle)
         return sorted(get_name(each) for each in handles)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         signature,
         split_version,
         symbol,
+        versions,
     )
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "signature",
     "split_version",
     "symbol",
+    "versions",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,19 @@ def symbol(name: str) -> str:
 def introduced(name: str) -> tuple[int, int]:
     """The version of CUDA that introduced the function *name*, as (12, 4)."""
     return split_version(table.FUNCTIONS[symbol(name)][0])
+
+
+def versions(name: str) -> dict[str, tuple[int, int]]:
+    """The exported symbols of every ABI version of *name*, oldest first, with what introduced each.
+
+    Per-thread-stream twins, which end in ``_ptds`` or ``_ptsz``, are among them.
+    """
+    base = re.sub(r"_v\d+$", "", re.sub(r"_pt[ds][sz]$", "", symbol(name)))
+    pattern = re.compile(re.escape(base) + r"(_v\d+)?(_pt[ds][sz])?")
+    found = sorted(
+        (table.FUNCTIONS[each][0], each) for each in table.FUNCTIONS if pattern.fullmatch(each)
+    )
+    return {each: split_version(number) for number, each in found}
 
 
 def split_version(number: int) -> tuple[int, int]:
@@ -209,5 +223,6 @@ API = {
         signature,
         split_version,
         symbol,
+        versions,
     )
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cudadrv import driver, library, raw
+from cudadrv import checked, library, raw
 
 
 class FakeDriver:
@@ -52,7 +52,7 @@ def installed(fake: FakeDriver | None) -> Iterator[FakeDriver | None]:
     patch = pytest.MonkeyPatch()
     patch.setattr(library, "_current", fake)
     patch.setattr(library, "_choice", None)
-    patch.setattr(driver, "_initialized", None)
+    patch.setattr(checked, "_initialized", None)
     raw.forget()
     try:
         yield fake

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from cudadrv import driver, errors, raw
+from cudadrv import checked, driver, errors, raw
 from tests.unit.fake_driver import FakeDriver, installed, store
 
 
@@ -58,7 +58,7 @@ def test_every_function_can_be_checked(monkeypatch):
     """Code can be generated for each of the exported functions."""
     monkeypatch.setattr(raw, "function", lambda name: None, raising=False)
     for name in raw.table.FUNCTIONS:
-        assert callable(driver.checked(name))
+        assert callable(checked.checked(name))
 
 
 def test_an_error_tells_what_failed():

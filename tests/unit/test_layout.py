@@ -19,6 +19,7 @@ LAYERS = [
     "cudadrv.errors",
     "cudadrv.library",
     "cudadrv.raw",
+    "cudadrv.checked",
     "cudadrv.driver",
     "cudadrv.toolkit",
     "cudadrv.nvvm",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -213,3 +214,69 @@ def test_a_forked_child_is_told_so(run_python):
         "print(cudadrv.mem_alloc(10).nbytes)\n"
     )
     assert run_python(code, CUDADRV_DRIVER="emulator").split() == ["0", "10"]
+
+
+def test_the_stubs_are_those_of_the_table():
+    """tools/gen_stubs.py --check finds no difference."""
+    command = [sys.executable, "tools/gen_stubs.py", "--check"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_every_base_name_is_callable(record_property):
+    """All base names of cuda.h, without their versions and twins, have a checked function."""
+    bases = {re.sub(r"_v\d+$", "", re.sub(r"_pt[ds][sz]$", "", each)) for each in table.FUNCTIONS}
+    callable_names = {each for each in bases if raw.parameters(each) is not None}
+    record_property("base names in raw", f"{len(callable_names)} of {len(bases)}")
+    print(f"{len(callable_names)} of {len(bases)} base names in raw")
+    assert callable_names == bases
+    assert len(bases) >= 484
+
+
+def test_versions_lists_every_abi():
+    """All exported versions of a function, per-thread twins too, whichever of them is asked for."""
+    known = {"cuStreamWaitEvent": (3, 2), "cuStreamWaitEvent_ptsz": (7, 0)}
+    assert raw.versions("cuStreamWaitEvent_ptsz") == known
+    found = raw.versions("cuCtxCreate")
+    assert list(found) == ["cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"]
+    assert found["cuCtxCreate_v3"] == (11, 4)
+
+
+def test_c_agrees_on_every_layout(tmp_path):
+    """A C compiler gives each named record and field of cuda.h the size and offset that we do."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not has_header() or not compiler:
+        pytest.skip("there is no C compiler, or no cuda.h")
+    [place] = importlib.util.find_spec("nvidia").submodule_search_locations
+    [folder] = list(Path(place).glob("cu*/include"))
+    ours, lines = {}, []
+    for name in named_records():
+        record = getattr(raw, name)
+        ours[name] = ctypes.sizeof(record)
+        spelled = f"struct {name}" if name.endswith("_st") else name
+        lines.append(f'P("{name} %zu\\n", sizeof({spelled}));')
+        for field, _ in table.RECORDS[name][1]:
+            if not field.startswith("_anonymous"):
+                ours[f"{name}.{field}"] = getattr(record, field).offset
+                lines.append(f'P("{name}.{field} %zu\\n", offsetof({spelled}, {field}));')
+    assert len(ours) > 600
+    source = tmp_path / "layout.c"
+    source.write_text(
+        "#define __CUDA_API_VERSION_INTERNAL 1\n#include <cuda.h>\n#include <stdio.h>\n"
+        "#include <stddef.h>\n#define P printf\nint main(void) {\n" + "\n".join(lines) + "\n}\n"
+    )
+    program = tmp_path / "layout"
+    build = [compiler, "-w", f"-I{folder}", str(source), "-o", str(program)]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[:2000]
+    printed = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    theirs = {name: int(number) for name, number in (line.split() for line in printed.splitlines())}
+    assert theirs == ours
+
+
+def named_records():
+    """The records that C code can name: those that are not a nameless member of another."""
+    nested = {
+        f"{owner}_{field}" for owner, (_, fields) in table.RECORDS.items() for field, _ in fields
+    }
+    return sorted(set(table.RECORDS) - nested)
