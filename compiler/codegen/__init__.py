@@ -1,6 +1,5 @@
 """LLVM IR -> PTX, by libNVVM or by LLVM's own generator."""
 
-from .llvm import LlvmCodegen
 from .nvvm import NvvmCodegen
 from .select import Codegen, select
 from .target import CodegenError, Dialect, NoCodegen, Target, ptx_version
@@ -9,7 +8,6 @@ __all__ = [
     "Codegen",
     "CodegenError",
     "Dialect",
-    "LlvmCodegen",
     "NoCodegen",
     "NvvmCodegen",
     "Target",

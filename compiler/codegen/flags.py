@@ -6,6 +6,23 @@ import re
 
 from .target import Target
 
+# What nvcc takes for these functions with -use_fast_math.
+_FAST = "cosf|exp10f|expf|log10f|log2f|logf|powf|sincosf|sinf|tanf|tanhf"
+_FAST_CANDIDATE = re.compile(rf'@("?)__nv_({_FAST})\b')
+DECLARATION = re.compile(r'^declare [^@\n]*@"?([\w.$-]+)"?\([^\n]*\n?', re.MULTILINE)
+
+
+def with_fast_functions(source: str) -> str:
+    """Call the approximations that fastmath allows: __nv_fast_sinf for __nv_sinf and so on."""
+    seen: set[str] = set()
+
+    def once(declaration: re.Match[str]) -> str:
+        first = declaration.group(1) not in seen
+        seen.add(declaration.group(1))
+        return declaration.group() if first else ""
+
+    return DECLARATION.sub(once, _FAST_CANDIDATE.sub(r"@\1__nv_fast_\2", source))
+
 
 def uncontracted(source: str) -> str:
     """Take the flag "contract" from all instructions; libNVVM obeys it whatever its options."""

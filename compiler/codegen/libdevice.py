@@ -9,26 +9,10 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from .flags import DECLARATION
 from .target import Target
 
-# What nvcc takes for these functions with -use_fast_math.
-_FAST = "cosf|exp10f|expf|log10f|log2f|logf|powf|sincosf|sinf|tanf|tanhf"
-
 _SYMBOL = re.compile(r'@"?([\w.$-]+)"?')
-_DECLARATION = re.compile(r'^declare [^@\n]*@"?([\w.$-]+)"?\([^\n]*\n?', re.MULTILINE)
-_FAST_CANDIDATE = re.compile(rf'@("?)__nv_({_FAST})\b')
-
-
-def with_fast_functions(source: str) -> str:
-    """Call the approximations that fastmath allows: __nv_fast_sinf for __nv_sinf and so on."""
-    seen: set[str] = set()
-
-    def once(declaration: re.Match[str]) -> str:
-        first = declaration.group(1) not in seen
-        seen.add(declaration.group(1))
-        return declaration.group() if first else ""
-
-    return _DECLARATION.sub(once, _FAST_CANDIDATE.sub(r"@\1__nv_fast_\2", source))
 
 
 def link(source: str, path: Path, target: Target, context: llvm.ContextRef) -> str:
@@ -41,11 +25,11 @@ def link(source: str, path: Path, target: Target, context: llvm.ContextRef) -> s
         context: that of the result's module.
     """
     library = _library(path, context)
-    declared = set(_DECLARATION.findall(source))
+    declared = set(DECLARATION.findall(source))
     wanted = {name for name in declared if name.startswith("__nv_") and name in library}
     pieces = library.closure(wanted)
     added = [text for name, text in pieces.items() if name in wanted or name not in declared]
-    kept = _DECLARATION.sub(lambda line: "" if line.group(1) in wanted else line.group(), source)
+    kept = DECLARATION.sub(lambda line: "" if line.group(1) in wanted else line.group(), source)
     return kept + _reflected("".join(added), target)
 
 

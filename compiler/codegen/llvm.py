@@ -105,7 +105,7 @@ class LlvmCodegen:
         return _machine(self.arch, self.ptx, target.level)
 
     def _optimized(self, llvm_ir: str, target: Target) -> llvm.ModuleRef:
-        source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
+        source = flags.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
         if self.libdevice and "__nv_" in source:
             source = libdevice.link(source, self.libdevice, target, context())
         source = flags.annotated(source, target)

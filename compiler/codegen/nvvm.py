@@ -8,7 +8,7 @@ from pathlib import Path
 from cudadrv import nvvm
 from cudadrv.nvvm import Nvvm, NvvmError, NvvmNotFound, Program
 
-from . import flags, libdevice
+from . import flags
 from .target import CodegenError, Dialect, Target, nearest_lower
 
 # PTX versions are chosen freely since CUDA 13.1, from this one on.
@@ -68,7 +68,7 @@ class NvvmCodegen:
         return self._compile(llvm_ir, target, ["-gen-lto"])
 
     def _compile(self, llvm_ir: str, target: Target, more: list[str]) -> bytes:
-        source = libdevice.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
+        source = flags.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
         source = self._complete(source if target.fma else flags.uncontracted(source))
         with self._lock, Program(self.library) as program:
             try:

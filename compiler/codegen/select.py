@@ -11,7 +11,6 @@ from compiler import config
 from cudadrv import nvvm
 from cudadrv.nvvm import NvvmError
 
-from .llvm import LlvmCodegen
 from .nvvm import NvvmCodegen
 from .target import Dialect, NoCodegen, PtxVersion, Target
 
@@ -71,6 +70,8 @@ def _select(target: Target, choice: str) -> Codegen:
     if found is not None and (choice != "auto" or overridden or found.dialect.typed_pointers):
         return found
     if choice in ("auto", "llvm") and not overridden:
+        from .llvm import LlvmCodegen  # it loads LLVM
+
         try:
             return LlvmCodegen(target)
         except ValueError as error:

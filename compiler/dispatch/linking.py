@@ -13,7 +13,7 @@ from cudadrv import nvjitlink
 from cudadrv.linker import KINDS
 from cudadrv.toolkit import LibraryNotFound
 
-from ..codegen import LlvmCodegen, Target
+from ..codegen import Target
 from .pipeline import Compiled
 
 Callback = Callable[[Any], None]
@@ -169,6 +169,8 @@ def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:
         folder = Path(code.name).resolve().parent
         linker.add_cu(code.data.decode(), code.name, [f"-I{folder}"])
     elif code.kind == "bc":
+        from ..codegen.llvm import LlvmCodegen  # it loads LLVM
+
         linker.add_ptx(LlvmCodegen(target).compile_bitcode(code.data, target), code.name)
     elif code.kind == "ltoir":
         linker.add_ltoir(code.data, code.name)

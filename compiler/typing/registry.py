@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from ..errors import TypingError
@@ -18,6 +19,8 @@ from ..types import Literal, Type, widen
 Rule = Callable[..., "Match | None"]
 Lower = Callable[..., Any]
 L = TypeVar("L", bound=Lower)
+# When it is asked for: making all of them takes a good part of the time of the import.
+_signature = cache(inspect.signature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,11 @@ class Row:
     name: str
     rule: Rule
     lower: Lower
-    parameters: inspect.Signature = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", inspect.signature(self.rule))
+    @property
+    def parameters(self) -> inspect.Signature:
+        """The parameters of the rule."""
+        return _signature(self.rule)
 
     def match(self, args: tuple[Type, ...], names: tuple[str, ...]) -> Match | None:
         """The rule's answer; the last len(names) arguments are given by keyword."""

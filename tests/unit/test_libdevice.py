@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compiler.codegen import Codegen, Target, select
-from compiler.codegen.libdevice import with_fast_functions
+from compiler.codegen.flags import with_fast_functions
 from compiler.lang.libdevice_table import SIGNATURES
 from cudadrv import nvvm
 from tests.unit.ir_samples import assemble, generator_module, instructions, ptxas
