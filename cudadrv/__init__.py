@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         pinned_array,
         to_device,
     )
+    from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 # Where each name is defined; it is imported when it is first used.
 HOME = {
     "array": "DeviceArray as_device_array device_array device_array_like pinned_array to_device",
+    "cleanup": "defer_cleanup pending",
     "context": "CudaWarning Resource current_context",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
@@ -84,6 +86,7 @@ __all__ = [
     "Stream",
     "as_device_array",
     "current_context",
+    "defer_cleanup",
     "device_array",
     "device_array_like",
     "devices",
@@ -96,6 +99,7 @@ __all__ = [
     "memcpy",
     "memset",
     "newest_ptx",
+    "pending",
     "pinned_array",
     "to_device",
     "use_driver",

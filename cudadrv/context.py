@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, library, raw
+from cudadrv.cleanup import pending, relaxed
 from cudadrv.device import Context, Device, generation
 from cudadrv.errors import STICKY, ClosedError, CudaError
 
@@ -52,25 +53,34 @@ class CudaWarning(RuntimeWarning):
     """The driver refused to release something that was garbage-collected."""
 
 
-def release(context: int, made: object, function: str, handle: int) -> None:
-    """Release *handle* in its context, from wherever the garbage collector happens to run.
+def release(context: int, made: object, function: str, *arguments: Any) -> None:
+    """Release something in its context, from wherever the garbage collector happens to run.
 
-    Nothing is raised: at exit, after a fork and in a lost context there is nothing to release.
+    While a capture of ours forbids it, or ``defer_cleanup()``, it waits. Nothing is raised: at
+    exit, after a fork and in a lost context there is nothing to release.
 
     Args:
         made: what ``origin`` of the context was when the object was made.
+        function: the driver function, by its name in ``raw``.
+        arguments: what it takes: ints, or Resources, of which a closed one counts as 0.
     """
     if sys.is_finalizing() or made != origin(context):
         return
+    if pending.held:
+        pending.add(release, context, made, function, *arguments)
+        return
+    given = [(each._handle or 0) if isinstance(each, Resource) else each for each in arguments]
     try:
+        call = getattr(raw, function)
         if raw.cuCtxPushCurrent(context):
             return
-        code = getattr(raw, function)(handle)
+        code = relaxed(call, *given)
         raw.cuCtxPopCurrent(ctypes.byref(ctypes.c_void_p()))
     except RuntimeError:
         return
     if code and code not in GONE:
-        warnings.warn(f"{function} of {handle:#x} returned {code}", CudaWarning, stacklevel=2)
+        handle = f"{given[0]:#x}"
+        warnings.warn(f"{function} of {handle} returned {code}", CudaWarning, stacklevel=2)
 
 
 def origin(context: int) -> tuple[object, int]:
@@ -88,13 +98,24 @@ class Resource:
     # The driver function that releases it, by the name it has in ``raw``.
     RELEASE = ""
 
-    def __init__(self, handle: int, context: int = 0, owned: bool = True) -> None:
+    def __init__(
+        self, handle: int, context: int = 0, owned: bool = True, *more: int | Resource
+    ) -> None:
+        """Take a handle.
+
+        Args:
+            context: the handle of the context that it lives in.
+            owned: whether closing it releases it.
+            more: what RELEASE takes after the handle; Resources among it are kept alive till then.
+        """
         self._handle: int | None = handle
         self.context = context
         self._finalizer: weakref.finalize[..., Resource] | None = None
         if owned:
             made = origin(context)
-            self._finalizer = weakref.finalize(self, release, context, made, self.RELEASE, handle)
+            self._finalizer = weakref.finalize(
+                self, release, context, made, self.RELEASE, handle, *more
+            )
             self._finalizer.atexit = False
 
     def __repr__(self) -> str:
@@ -124,7 +145,10 @@ class Resource:
         return self._finalizer is not None
 
     def close(self) -> None:
-        """Release it now instead of when it is garbage-collected; may be called twice."""
+        """Release it now instead of when it is garbage-collected; may be called twice.
+
+        During a capture the release itself waits for its end.
+        """
         self._handle = None
         if self._finalizer is not None:
             self._finalizer()

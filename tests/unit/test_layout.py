@@ -27,6 +27,7 @@ LAYERS = [
     "cudadrv.nvjitlink",
     "cudadrv.emulator",
     "cudadrv.device",
+    "cudadrv.cleanup",
     "cudadrv.context",
     "cudadrv.stream",
     "cudadrv.event",
