@@ -8,10 +8,15 @@ import os
 import re
 import sys
 import threading
-from typing import Protocol
 
 from cudadrv import config
 from cudadrv.errors import DriverNotFound
+
+TYPE_CHECKING = False  # importing typing would cost more than all else here
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
 
 HINT = (
     "install an NVIDIA driver, name its library in CUDADRV_DRIVER, or set CUDADRV_DRIVER=emulator "

@@ -7,9 +7,10 @@ exported version can be called by its exact name. Functions take ints, None, cty
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
+    from typing import Any
+
     from cudadrv.raw.binding import (
         address,
         available,

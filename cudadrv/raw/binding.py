@@ -6,14 +6,15 @@ import ctypes
 import os
 import re
 import threading
-from typing import TYPE_CHECKING, Any
 
 from cudadrv import library
 from cudadrv.errors import ForkError, NotSupportedByDriver
 from cudadrv.raw import table, types
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _lock = threading.RLock()
 _signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {}

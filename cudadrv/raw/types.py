@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import enum
 import re
-from typing import Any
 
 from cudadrv.raw import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 BASIC: dict[str, Any] = {
     "void": None,
