@@ -10,14 +10,13 @@ from cudadrv import (
     DeviceArray,
     Event,
     Stream,
+    as_cuda_array,
     current_context,
     device_array,
     device_array_like,
     is_available,
+    is_cuda_array,
     to_device,
-)
-from cudadrv import (
-    as_device_array as as_cuda_array,
 )
 
 from . import types
@@ -158,6 +157,7 @@ __all__ = [
     "int32",
     "int64",
     "is_available",
+    "is_cuda_array",
     "jit",
     "laneid",
     "libdevice",

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from cudadrv import config, driver, errors, library, nvjitlink, nvrtc, nvvm, raw  # noqa: F401
     from cudadrv.array import (
         DeviceArray,
-        as_device_array,
+        as_cuda_array,
         device_array,
         device_array_like,
+        is_cuda_array,
         pinned_array,
         to_device,
     )
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
 # Where each name is defined; it is imported when it is first used.
 HOME = {
-    "array": "DeviceArray as_device_array device_array device_array_like pinned_array to_device",
+    "array": "DeviceArray as_cuda_array device_array device_array_like is_cuda_array pinned_array "
+    "to_device",
     "cleanup": "defer_cleanup pending",
     "context": "CudaWarning Resource current_context",
     "device": "Context Device devices",
@@ -84,7 +86,7 @@ __all__ = [
     "PinnedMemory",
     "Resource",
     "Stream",
-    "as_device_array",
+    "as_cuda_array",
     "current_context",
     "defer_cleanup",
     "device_array",
@@ -93,6 +95,7 @@ __all__ = [
     "driver_version",
     "init",
     "is_available",
+    "is_cuda_array",
     "is_emulator",
     "load",
     "mem_alloc",

@@ -215,7 +215,7 @@ class DeviceArray:
         C: cuMemcpyHtoD_v2, cuMemcpyDtoD_v2 and their Async forms
         """
         if not isinstance(src, np.ndarray) and hasattr(src, "__cuda_array_interface__"):
-            self._copy_from_device(as_device_array(src), stream)
+            self._copy_from_device(as_cuda_array(src), stream)
             return
         host = np.asarray(src)
         self._check_same(host.shape, host.dtype)
@@ -382,7 +382,7 @@ def device_array_like(array: Any) -> DeviceArray:
         array: on the host or on the device.
     """
     if hasattr(array, "__cuda_array_interface__"):
-        array = as_device_array(array)
+        array = as_cuda_array(array)
         fortran = array.f_contiguous and not array.c_contiguous
     else:
         array = np.asarray(array)
@@ -404,7 +404,12 @@ def to_device(array: Any, stream: object = None) -> DeviceArray:
     return made
 
 
-def as_device_array(thing: Any) -> DeviceArray:
+def is_cuda_array(thing: object) -> bool:
+    """Whether *thing* is a device array of any library: it has ``__cuda_array_interface__``."""
+    return hasattr(thing, "__cuda_array_interface__")
+
+
+def as_cuda_array(thing: Any) -> DeviceArray:
     """A view of another library's device array, or the memory itself as bytes; no copy.
 
     Raises:

@@ -60,7 +60,7 @@ def typeof(value: Any) -> Type:
     if isinstance(value, tuple):
         return Tuple(tuple(typeof(item) for item in value))
     if hasattr(value, "__cuda_array_interface__"):
-        array = cudadrv.as_device_array(value)
+        array = cudadrv.as_cuda_array(value)
         return _array_type(array.dtype, array.shape, array.strides, _is_readonly(array))
     if isinstance(value, int):  # An IntEnum, for example.
         return _int_type(value)
@@ -265,7 +265,7 @@ def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> 
             check_array(ty, typeof(value))
             value = _copy_in(value, stream, retr)
         elif hasattr(value, "__cuda_array_interface__"):
-            value = cudadrv.as_device_array(value)
+            value = cudadrv.as_cuda_array(value)
         else:
             raise TypeError(f"expected an array {ty}, got {_kind(value)}")
     given = _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))

@@ -226,11 +226,12 @@ def test_array_interface():
         class Foreign:
             __cuda_array_interface__ = each.__cuda_array_interface__
 
-        taken = cu.as_device_array(Foreign())
+        taken = cu.as_cuda_array(Foreign())
         np.testing.assert_array_equal(taken.copy_to_host(), each.copy_to_host())
     assert cu.device_array(0).__cuda_array_interface__["data"][0] == 0
     with pytest.raises(TypeError, match="to_device"):
-        cu.as_device_array(np.zeros(3))
+        cu.as_cuda_array(np.zeros(3))
+    assert cu.is_cuda_array(device) and not cu.is_cuda_array(np.zeros(3))
 
 
 def test_an_array_must_fit_its_memory():
