@@ -35,6 +35,9 @@ class Driver(Protocol):
         *version* counts as CUDA_VERSION does: 13000 is 13.0.
         """
 
+    def refusal(self, name: str) -> int:
+        """The address of what to call for a function that is absent; 0 to raise instead."""
+
 
 class NativeDriver:
     """An opened libcuda."""
@@ -59,6 +62,10 @@ class NativeDriver:
         except AttributeError:
             return self._ask_driver(name, version)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def refusal(self, name: str) -> int:
+        """Nothing: only a newer driver has the function."""
+        return 0
 
     def _ask_driver(self, name: str, version: int) -> int:
         try:

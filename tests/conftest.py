@@ -30,9 +30,51 @@ def pytest_configure(config: pytest.Config) -> None:
         found = _probe("auto")
         os.environ["CUDADRV_DRIVER"] = "emulator" if found.get("emulator", True) else "auto"
         config.stash[_SOURCE] = "CUDADRV_DRIVER not set"
+    if "CUDADRV_TEST_CALLS" in os.environ:
+        config.stash[_CALLS] = record_calls()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave a note of the driver functions that this process called, if that was asked for."""
+    calls = config.stash.get(_CALLS, {})
+    if calls:
+        import cudadrv
+
+        note = {
+            "device": cudadrv.Device(0).name,
+            "driver": "{}.{}".format(*cudadrv.driver_version()),
+            "succeeded": sorted(name for name, well in calls.items() if well),
+            "refused": sorted(name for name, well in calls.items() if not well),
+        }
+        folder = Path(os.environ["CUDADRV_TEST_CALLS"])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{os.getpid()}.json").write_text(json.dumps(note))
+
+
+def record_calls() -> dict[str, bool]:
+    """From now on, note of every driver function that is called whether a call succeeded."""
+    from cudadrv.raw import binding
+
+    calls: dict[str, bool] = {}
+    bind = binding.function
+
+    def function(name: str) -> Callable[..., int]:
+        bound, exact = bind(name), binding.symbol(name)
+
+        def call(*arguments: Any) -> int:
+            code = bound(*arguments)
+            calls[exact] = calls.get(exact, False) or code == 0
+            return code
+
+        return call
+
+    binding.function = function
+    binding.API["function"] = function
+    return calls
 
 
 _SOURCE = pytest.StashKey[str]()
+_CALLS = pytest.StashKey[dict[str, bool]]()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -82,7 +82,7 @@ class Callback:
     def __init__(self, name: str, function: Function) -> None:
         self.name = name
         self.function = function
-        self.needs_init = name not in _BEFORE_INIT
+        self.needs_init = name not in _BEFORE_INIT and function is not _refuse
         self.steps: list[tuple[bool, Any]] = []
         for is_out, spelled, parameter in raw.parameters(name):
             if is_out:
@@ -139,6 +139,10 @@ def _store(address: int, kind: Any, result: Any) -> None:
     kind.from_address(address).value = result
 
 
+def _refuse(*_: object) -> None:
+    raise Status("NOT_SUPPORTED")
+
+
 class Emulator:
     """The software driver; what raw opens in place of libcuda."""
 
@@ -157,6 +161,13 @@ class Emulator:
                 function = FUNCTIONS.get(name[: -len(suffix)])
         if function is None or name not in table.FUNCTIONS:
             return 0
+        return self._callback(name, function)
+
+    def refusal(self, name: str) -> int:
+        """The C address of a function that the emulator lacks: it says CUDA_ERROR_NOT_SUPPORTED."""
+        return self._callback(name, _refuse)
+
+    def _callback(self, name: str, function: Function) -> int:
         with self._lock:
             if name not in self._callbacks:
                 self._callbacks[name] = Callback(name, function)

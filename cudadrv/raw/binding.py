@@ -81,7 +81,7 @@ def address(name: str) -> int:
         ForkError: CUDA was used before this process was forked.
     """
     check_process()
-    found = _look_up(name)
+    found = _look_up(name) or library.current().refusal(symbol(name))
     if not found:
         raise NotSupportedByDriver(symbol(name), introduced(name), driver_version())
     return found

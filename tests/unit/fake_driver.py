@@ -35,6 +35,10 @@ class FakeDriver:
         callback = self._callbacks.get(name)
         return ctypes.cast(callback, ctypes.c_void_p).value or 0 if callback else 0
 
+    def refusal(self, name: str) -> int:
+        """The protocol of a driver: nothing to call for what is absent."""
+        return 0
+
     def called(self, name: str) -> list[tuple[Any, ...]]:
         """The arguments of each call of *name*."""
         return [arguments for called, arguments in self.calls if called == name]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cudadrv import errors, raw
+from cudadrv import driver, errors, raw
 from cudadrv.raw import table
 from tests.unit.fake_driver import FakeDriver, installed, store
 
@@ -214,6 +214,16 @@ def test_a_forked_child_is_told_so(run_python):
         "print(cudadrv.mem_alloc(10).nbytes)\n"
     )
     assert run_python(code, CUDADRV_DRIVER="emulator").split() == ["0", "10"]
+
+
+def test_the_emulator_refuses_by_name():
+    """A function that the emulator lacks is a NotSupported error that names it."""
+    if not driver.is_emulator():
+        pytest.skip("the driver of this run is no emulator")
+    assert not raw.available("cuCoredumpGetAttribute")
+    with pytest.raises(errors.NotSupported, match="cuCoredumpGetAttribute") as caught:
+        driver.cuCoredumpGetAttribute(1, None, None)
+    assert caught.value.code == 801
 
 
 def test_the_stubs_are_those_of_the_table():
