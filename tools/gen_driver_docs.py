@@ -43,12 +43,16 @@ def users() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "cudadrv").glob("*.py")):
         for name, text in docstrings(ast.parse(path.read_text(encoding="utf-8")), path.stem):
-            for line in re.findall(r"^\s*C: (.*(?:\n +\S.*)*)", text, re.MULTILINE):
-                for function in re.findall(r"\bcu[A-Z]\w+", line):
-                    known = found.setdefault(base(raw_name(function)), [])
-                    if name not in known:
-                        known.append(name)
+            for function in mentioned(text):
+                known = found.setdefault(function, [])
+                known += [] if name in known else [name]
     return found
+
+
+def mentioned(docstring: str) -> Iterator[str]:
+    """The base names of the functions on a docstring's line "C:"."""
+    for line in re.findall(r"^\s*C: (.*(?:\n +\S.*)*)", docstring, re.MULTILINE):
+        yield from (base(raw_name(each)) for each in re.findall(r"\bcu[A-Z]\w+", line))
 
 
 def raw_name(name: str) -> str:
