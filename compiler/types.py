@@ -286,6 +286,26 @@ class Array(Type):
         return Array(**{name: changes.get(name, getattr(self, name)) for name in names})
 
 
+class Formatted(Type):
+    """A replacement field of an f-string: a value, its conversion and its format."""
+
+    __slots__ = ("conversion", "items", "spec")
+
+    def __init__(self, item: Type, conversion: str, spec: str) -> None:
+        super().__init__(f"{{{item.name}{conversion}:{spec}}}", item, conversion, spec)
+        self.items, self.conversion, self.spec = (item,), conversion, spec
+
+
+class Text(Type):
+    """An f-string: constant strings and replacement fields, in order."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Type, ...]) -> None:
+        super().__init__("text", items)
+        self.items = items
+
+
 class BoundMethod(Type):
     """A method looked up on a value, not yet called."""
 

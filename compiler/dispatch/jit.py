@@ -180,7 +180,9 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
             approximate division and functions; its parts `ftz`, `prec_div`, `prec_sqrt` override
             it), `debug`, `lineinfo`, `opt` (0 to 3), `codegen` ("nvvm", "llvm"), `link` (files or
             codes such as PTXSource), `lto` (optimise across them), `max_registers`,
-            `launch_bounds` (threads of a block, or that and blocks of a multiprocessor).
+            `launch_bounds` (threads of a block, or that and blocks of a multiprocessor). With
+            `debug` what a kernel raises or asserts, and a division by zero, is raised by the
+            launch, which then waits for the kernel; with `boundscheck` an index out of range.
 
     Raises:
         TypeError: an option or signature is unknown.

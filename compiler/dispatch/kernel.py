@@ -13,7 +13,7 @@ from cudadrv import driver
 from cudadrv.stream import stream_handle
 
 from ..codegen import Target, ptx_version
-from . import linking
+from . import failures, linking
 from .annotate import annotate
 from .arguments import Packer, Writeback
 from .pipeline import Compiled
@@ -138,6 +138,8 @@ class CUDAKernel(CUDAKernelBase):
         run = self._prepared(configured, context)
         retr: list[Writeback] = []
         run(*self._packer.pack(args, configured.stream, retr))
+        if self.compiled.failures:
+            failures.check(self._bound(context), self.compiled.failures, configured.stream)
         if retr:
             driver.cuStreamSynchronize(stream_handle(configured.stream))
         for finish in retr:

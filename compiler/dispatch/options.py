@@ -11,6 +11,7 @@ from .pipeline import Settings
 TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sqrt")
 OPTIONS = (
     *TARGET_OPTIONS, "codegen", "link", "lto", "lineinfo", "max_registers", "launch_bounds",
+    "boundscheck",
 )  # fmt: skip
 
 
@@ -43,4 +44,5 @@ def settings_of(options: dict[str, Any]) -> Settings:
         bool(options.get("lineinfo")),
         registers,
         bounds,
+        bool(options.get("boundscheck")),
     )

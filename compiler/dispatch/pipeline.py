@@ -17,7 +17,7 @@ from ..frontend.infer import Typed
 from ..frontend.program import Program as Inference
 from ..lang.extern import ExternFunction
 from ..lowering import cabi
-from ..lowering.builder import Module, Options
+from ..lowering.builder import Failure, Module, Options
 from ..lowering.function import Program as LoweringProgram
 from ..lowering.function import symbol
 from ..types import Array, Type
@@ -41,6 +41,7 @@ class Settings:
         max_registers: the most registers that a thread may use.
         launch_bounds: the most threads of a block; or that, and how many blocks a multiprocessor
             should hold, and how many a cluster has at most.
+        boundscheck: an index out of range is an IndexError.
     """
 
     codegen: str | None = None
@@ -49,6 +50,7 @@ class Settings:
     lineinfo: bool = False
     max_registers: int | None = None
     launch_bounds: tuple[int, ...] = ()
+    boundscheck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Compiled:
         returns: what it returns.
         too_new: the PTX is newer than the driver reads, so it needs a linker that reads it.
         annotated: the source with types, if the code comes from the cache.
+        failures: the exceptions that it reports, by their numbers.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Compiled:
     returns: Type = types.none
     too_new: bool = False
     annotated: str = ""
+    failures: tuple[Failure, ...] = ()
 
 
 def compile_kernel(
@@ -95,9 +99,9 @@ def compile_kernel(
     settings = settings or Settings()
     with _LOCK:
         generator = _generator(target, settings)
-        inference = Inference(REGISTRY, generator.libdevice is not None)
+        inference = Inference(REGISTRY, generator.libdevice is not None, target.debug)
         typed = infer_kernel(pyfunc, args, inference)
-        program = _program(target, generator)
+        program = _program(target, generator, target.debug, settings.boundscheck)
         _bound(program, program.kernel(typed, kernel_name(typed)), settings)
         return _finish(kernel_name(typed), args, typed, program, target, settings, inference)
 
@@ -165,7 +169,8 @@ def _finish(
     link = tuple(dict.fromkeys((*settings.link, *_links(inference))))
     too_new = target.ptx is not None and generator.ptx > target.ptx
     ptx = generator.compile(text, target)
-    return Compiled(name, args, typed, text, ptx, link, ltoir, too_new=too_new)
+    failures = tuple(program.module.failures)
+    return Compiled(name, args, typed, text, ptx, link, ltoir, too_new=too_new, failures=failures)
 
 
 def _links(inference: Inference) -> list[Any]:
@@ -206,11 +211,16 @@ def kernel_name(typed: Typed) -> str:
     return symbol(typed.function.name)
 
 
-def _program(target: Target, generator: Codegen) -> LoweringProgram:
+def _program(
+    target: Target, generator: Codegen, checks: bool = False, bounds: bool = False
+) -> LoweringProgram:
     options = Options(
         fma=target.fma,
         fastmath=not target.precise_div,
         libdevice=generator.libdevice is not None,
+        checks=checks,
+        bounds=bounds,
+        cc=target.cc,
     )
     return LoweringProgram(Module(generator.dialect, options), REGISTRY)
 

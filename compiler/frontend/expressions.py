@@ -35,8 +35,6 @@ COMPARE: dict[type[ast.cmpop], Callable[..., Any]] = {
 INSTEAD = {
     "Try": "test the condition before with `if`",
     "With": "call what it does before and after",
-    "Raise": "test the condition, store an error code in an array and return",
-    "Assert": "test the condition, store an error code in an array and return",
     "ListComp": "write a for loop over a shared or local array",
     "SetComp": "write a for loop",
     "DictComp": "write a for loop",
@@ -44,7 +42,6 @@ INSTEAD = {
     "List": "use a tuple, or a shared or local array",
     "Set": "use a tuple",
     "Dict": "use several variables or arrays",
-    "JoinedStr": "store numbers in an array and format them on the host",
     "ClassDef": "define it outside the kernel",
     "Yield": "store the values in an array",
     "YieldFrom": "store the values in an array",
@@ -93,6 +90,19 @@ class Expressions:
             kind = type(node.value).__name__
             raise CompileError(f"a {kind} constant is not supported in a kernel", self.span(node))
         return self.b.const(node.value, self.span(node))
+
+    # AST: JoinedStr(expr* values)
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Instr:
+        return self.b.apply(internal.text, [self.visit(v) for v in node.values], self.span(node))
+
+    # AST: FormattedValue(expr value, int conversion, expr? format_spec)
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Instr:
+        span = self.span(node)
+        value = self.visit(node.value)
+        spec = self.visit(node.format_spec) if node.format_spec else self.b.const("", span)
+        return self.b.apply(
+            internal.formatted, [value, self.b.const(node.conversion, span), spec], span
+        )
 
     # AST: Name(identifier id, expr_context ctx)
     def visit_Name(self, node: ast.Name) -> Instr:

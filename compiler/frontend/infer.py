@@ -58,6 +58,7 @@ class Calls(Protocol):
 
     registry: Registry
     libdevice: bool
+    debug: bool
 
     def call(self, function: Any, args: tuple[Type, ...]) -> tuple[Typed, Type | None]:
         """A specialisation, and what it returns if that is known yet."""
@@ -223,6 +224,8 @@ class Inference:
         return tuple(found)
 
     def _apply(self, instr: Instr) -> Type | None:
+        if instr.attr is internal.checking:
+            return Literal(self.program.debug)
         args = self._operands(instr.args)
         return None if args is None else self._row(instr, instr.attr, args, ())
 

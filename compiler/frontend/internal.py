@@ -28,6 +28,28 @@ def unpack(value: Any, count: int, star: int) -> Any:
     return (*value[:star], tuple(value[star : star + rest]), *value[star + rest :])
 
 
+def checking() -> bool:
+    """Whether assertions hold: with jit(debug=True). Known while compiling."""
+    return __debug__
+
+
+def fail(exception: type[BaseException], *args: Any) -> None:
+    """What ``raise exception(*args)`` does."""
+    raise exception(*args)
+
+
+def formatted(value: Any, conversion: int, spec: str) -> str:
+    """A replacement field of an f-string."""
+    if conversion >= 0:
+        value = (str if conversion == ord("s") else repr)(value)
+    return format(value, spec)
+
+
+def text(*parts: str) -> str:
+    """An f-string."""
+    return "".join(parts)
+
+
 class NeedsUnrollError(Exception):
     """A loop goes over items of different types: it must be unrolled.
 

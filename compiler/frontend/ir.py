@@ -69,7 +69,14 @@ class Return:
     span: Span
 
 
-Terminator = Jump | Branch | Return
+@dataclass(eq=False, slots=True)
+class Stop:
+    """Control does not get here: the thread has ended."""
+
+    span: Span
+
+
+Terminator = Jump | Branch | Return | Stop
 
 
 @dataclass(eq=False, slots=True)

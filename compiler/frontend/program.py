@@ -39,8 +39,9 @@ class _Frame:
 class Program:
     """All functions that one kernel consists of, each once a signature."""
 
-    def __init__(self, registry: Registry, libdevice: bool = True) -> None:
+    def __init__(self, registry: Registry, libdevice: bool = True, debug: bool = False) -> None:
         self.registry = registry
+        self.debug = debug
         self.libdevice = libdevice
         self.functions: dict[Key, Typed] = {}
         self._active: dict[Key, _Frame] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Span
-from .ir import Block, Branch, Function, Instr, Jump, Op, Return
+from .ir import Block, Branch, Function, Instr, Jump, Op, Return, Stop
 
 Env = dict[str, Instr]
 
@@ -73,6 +73,12 @@ class Builder:
         """End the current block with a return."""
         if self.block is not None:
             self.block.terminator = Return(value, span)
+            self.block = None
+
+    def stop(self, span: Span) -> None:
+        """End the current block where the thread ends."""
+        if self.block is not None:
+            self.block.terminator = Stop(span)
             self.block = None
 
     def _edge(self, source: Block, target: Block) -> None:

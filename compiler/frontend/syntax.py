@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..errors import CompileError, CompileWarning
+from ..errors import CompileError, CompileWarning, Span
 from . import internal
 from .calls import parameters_of
 from .expressions import AUGMENTED, stored
@@ -174,6 +174,35 @@ class Syntax(Functions, Loops):
     def visit_Return(self, node: ast.Return) -> None:
         value = self.visit(node.value) if node.value is not None else None
         self.b.leave(value, self.span(node))
+
+    # AST: Raise(expr? exc, expr? cause)
+    def visit_Raise(self, node: ast.Raise) -> None:
+        if node.exc is None:
+            text = "raise without an exception is not supported in a kernel: name it"
+            raise CompileError(text, self.span(node))
+        call = node.exc if isinstance(node.exc, ast.Call) else None
+        if call is not None and call.keywords:
+            text = "an exception takes no keywords in a kernel"
+            raise CompileError(text, self.span(call.keywords[0]))
+        parts = [node.exc] if call is None else [call.func, *call.args]
+        self.fail([self.visit(part) for part in parts], self.span(node))
+
+    def fail(self, parts: list[Instr], span: Span) -> None:
+        """Raise the exception of *parts*, class and arguments: the thread ends."""
+        self.b.apply(internal.fail, parts, span)
+        self.b.stop(span)
+
+    # AST: Assert(expr test, expr? msg)
+    def visit_Assert(self, node: ast.Assert) -> None:
+        test, bad, end = self.b.new_block(), self.b.new_block(), self.b.new_block()
+        span = self.span(node)
+        self.b.branch(self.b.apply(internal.checking, [], span), test, end, span)
+        self.b.start(test, span)
+        self.condition(node.test, end, bad)
+        if self.b.start(bad, span):
+            message = [] if node.msg is None else [self.visit(node.msg)]
+            self.fail([self.b.const(AssertionError, span), *message], span)
+        self.b.start(end, span)
 
     # AST: If(expr test, stmt* body, stmt* orelse)
     def visit_If(self, node: ast.If) -> None:

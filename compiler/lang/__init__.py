@@ -7,6 +7,7 @@ from . import (
     builtin,
     complexes,
     extern,
+    failures,
     indices,
     libdevice,
     mathematics,
@@ -19,6 +20,6 @@ from . import (
 )
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "complexes", "extern", "indices", "libdevice",
-    "mathematics", "memory", "methods", "operators", "records", "sync", "ufuncs",
+    "arrays", "atomics", "bits", "builtin", "complexes", "extern", "failures", "indices",
+    "libdevice", "mathematics", "memory", "methods", "operators", "records", "sync", "ufuncs",
 ]  # fmt: skip

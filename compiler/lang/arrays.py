@@ -13,6 +13,7 @@ from ..errors import TypingError
 from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast, shape, strides
+from ..lowering.failures import fail_if
 from ..lowering.models import I8, Value, memory_type
 from ..types import (
     Array,
@@ -137,8 +138,10 @@ def index_values(b: Builder, index: Value) -> list[Value]:
     return b.items(index) if isinstance(ty, Tuple) else [index]
 
 
-def position(b: Builder, index: Value, length: ir.Value) -> ir.Value:
+def position(b: Builder, index: Value, length: ir.Value, axis: int = 0) -> ir.Value:
     """An index as 64 bits; a negative one counts from the end."""
+    if b.module.options.bounds:
+        _check_bounds(b, index, length, axis)
     ty = index.type
     if isinstance(ty, Literal):
         constant = b.int64(int(ty.value))
@@ -150,12 +153,24 @@ def position(b: Builder, index: Value, length: ir.Value) -> ir.Value:
     return b.llvm.select(negative, b.llvm.add(leaf, length), leaf)
 
 
+def _check_bounds(b: Builder, index: Value, length: ir.Value, axis: int) -> None:
+    """Raise IndexError unless -length <= index < length."""
+    ll, zero, place = b.llvm, b.int64(0), cast(b, index, types.int64).leaf
+    if not isinstance(index.type, Integer) or index.type.signed:
+        place = ll.select(ll.icmp_signed("<", place, zero), ll.add(place, length), place)
+    outside = ll.icmp_unsigned(">=", place, length)
+    size = Value(types.int64, (length,))
+    message = ("index ", index, f" is out of bounds for axis {axis} with size ", size)
+    fail_if(b, outside, IndexError, *message)
+
+
 def element(b: Builder, owner: Value, index: Value) -> ir.Value:
     """The address of one element."""
     ty = owner.type
     assert isinstance(ty, Array)
     lengths = shape(owner)
-    places = [position(b, i, n) for i, n in zip(index_values(b, index), lengths, strict=True)]
+    indices = zip(index_values(b, index), lengths, strict=True)
+    places = [position(b, i, n, axis) for axis, (i, n) in enumerate(indices)]
     pointer = owner.leaves[0]
     if not places:
         return pointer
@@ -182,13 +197,13 @@ def view(b: Builder, owner: Value, index: Value, to: Array) -> Value:
     lengths, steps = list(shape(owner)), list(strides(b, owner))
     starts, new_lengths, new_steps = [], lengths[len(items) :], steps[len(items) :]
     kept: list[tuple[ir.Value, ir.Value]] = []
-    for item, length, step in zip(items, lengths, steps, strict=False):
+    for axis, (item, length, step) in enumerate(zip(items, lengths, steps, strict=False)):
         if isinstance(item.type, Slice):
             start, count, stride = slice_bounds(b, item, length)
             kept.append((count, b.llvm.mul(step, stride)))
             starts.append(start)
         else:
-            starts.append(position(b, item, length))
+            starts.append(position(b, item, length, axis))
     pointer = b.offset(owner.leaves[0], I8, _dot(b, starts, tuple(steps)))
     new_lengths = [count for count, _ in kept] + new_lengths
     new_steps = [step for _, step in kept] + new_steps

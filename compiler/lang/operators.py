@@ -12,6 +12,7 @@ from llvmlite import ir
 from .. import types
 from ..lowering.builder import Builder
 from ..lowering.casts import cast
+from ..lowering.failures import fail_if
 from ..lowering.models import Value
 from ..types import Boolean, Float, Integer, Literal, Scalar, Type, number
 from ..typing.promotion import arithmetic, fits, promote
@@ -89,6 +90,8 @@ def _divide(b: Builder, x: Value, y: Value) -> tuple[ir.Value, ir.Value]:
     ll, ty, n, d = b.llvm, x.leaf.type, x.leaf, y.leaf
     zero, one = ir.Constant(ty, 0), ir.Constant(ty, 1)
     is_zero = ll.icmp_unsigned("==", d, zero)
+    if b.module.options.checks:
+        fail_if(b, is_zero, ZeroDivisionError, "integer division or modulo by zero")
     assert isinstance(x.type, Integer)
     if not x.type.signed:
         safe = ll.select(is_zero, one, d)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from llvmlite import ir
 
 from .. import types
+from ..errors import Span
 from ..types import Type
 from .models import I8, I32, I64, SPACES, Layout, Value, memory_type, scalar_type
 
@@ -41,11 +42,32 @@ class Options:
         fma: allow a*b + c to be rounded once.
         fastmath: allow approximate division and functions.
         libdevice: call libdevice's functions; otherwise those of lang.libm are compiled in.
+        checks: divisions by zero are exceptions, and all exceptions are reported to the host.
+        bounds: indices out of range are exceptions, reported likewise.
+        cc: the compute capability that code is made for.
     """
 
     fma: bool = True
     fastmath: bool = False
     libdevice: bool = True
+    checks: bool = False
+    bounds: bool = False
+    cc: tuple[int, int] = (7, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A place that raises an exception.
+
+    Attributes:
+        exception: the class.
+        args: how the host makes its arguments, see lowering.failures.
+        place: "FILE:LINE, in FUNCTION".
+    """
+
+    exception: type[BaseException]
+    args: tuple[Any, ...]
+    place: str
 
 
 @dataclass(eq=False, slots=True)
@@ -56,6 +78,7 @@ class Module:
     options: Options
     llvm: ir.Module = field(default_factory=ir.Module)
     layout: Layout = field(init=False)
+    failures: list[Failure] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.llvm.triple = self.dialect.triple
@@ -90,6 +113,7 @@ class Builder:
         self.llvm = llvm
         self.layout = module.layout
         options = module.options
+        self.span: Span | None = None
         self.flags: tuple[str, ...] = ()
         if options.fma:
             self.flags = ("contract",)
@@ -128,6 +152,25 @@ class Builder:
         if convergent:
             function.attributes.add("convergent")
         return self.llvm.call(function, list(args))
+
+    def asm(
+        self,
+        text: str,
+        constraints: str,
+        returns: ir.Type,
+        args: Sequence[ir.Value] = (),
+        effects: bool = False,
+        convergent: bool = False,
+    ) -> ir.Value:
+        """Emit inline PTX, $0 being its first operand.
+
+        Args:
+            effects: it does more than compute its result.
+            convergent: threads meet there, so it must not move into or out of branches.
+        """
+        kind = ir.FunctionType(returns, [arg.type for arg in args])
+        code = ir.instructions.InlineAsm(kind, text, constraints, effects)
+        return self.llvm.call(code, list(args), attrs=("convergent",) if convergent else ())
 
     # Pointers
 

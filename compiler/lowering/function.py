@@ -11,7 +11,7 @@ from .. import types
 from ..errors import CompileError
 from ..frontend.calls import Source
 from ..frontend.infer import Typed
-from ..frontend.ir import Block, Branch, Instr, Jump, Op, Return
+from ..frontend.ir import Block, Branch, Instr, Jump, Op, Return, Stop
 from ..types import BoundMethod, Closure, Literal, Star, Tuple
 from ..typing.registry import Registry
 from .builder import Builder, Module
@@ -119,6 +119,7 @@ class Lowering:
         ty = self.typed.types.get(instr)
         if ty is None or (isinstance(ty, Literal) and instr not in self.typed.callees):
             return  # Literals become constants where they are used.
+        self.b.span = instr.span
         try:
             self.values[instr] = LOWER[instr.op](self, instr)
         except CompileError as error:
@@ -137,6 +138,8 @@ class Lowering:
             self.b.llvm.branch(self.blocks[end.target])
         elif isinstance(end, Branch):
             self._branch(block, end)
+        elif isinstance(end, Stop):
+            self.b.llvm.unreachable()
         else:
             assert isinstance(end, Return)
             self._return(end)

@@ -96,6 +96,8 @@ MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
     types.Tuple: _items,
     types.Slice: _items,
     types.Star: _items,
+    types.Formatted: _items,
+    types.Text: _items,
     types.Closure: _items,
     types.Array: _array,
 }
