@@ -14,6 +14,7 @@ from . import (
     memory,
     methods,
     operators,
+    printing,
     records,
     sync,
     ufuncs,
@@ -21,5 +22,6 @@ from . import (
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "extern", "failures", "indices",
-    "libdevice", "mathematics", "memory", "methods", "operators", "records", "sync", "ufuncs",
+    "libdevice", "mathematics", "memory", "methods", "operators", "printing", "records",
+    "sync", "ufuncs",
 ]  # fmt: skip
