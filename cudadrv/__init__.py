@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
+    from cudadrv.cuda_array import CudaArray, MipmappedArray
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
     from cudadrv.errors import (
@@ -48,6 +49,7 @@ HOME = {
     "to_device",
     "cleanup": "defer_cleanup pending",
     "context": "CudaWarning Resource current_context",
+    "cuda_array": "CudaArray MipmappedArray",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
     "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
@@ -64,6 +66,7 @@ MODULES = ("config", "driver", "emulator", "errors", "library", "nvjitlink", "nv
 __all__ = [
     "ClosedError",
     "Context",
+    "CudaArray",
     "CudaError",
     "CudaWarning",
     "Device",
@@ -79,6 +82,7 @@ __all__ = [
     "Library",
     "LinkError",
     "Linker",
+    "MipmappedArray",
     "NameNotFound",
     "NotSupported",
     "NotSupportedByDriver",

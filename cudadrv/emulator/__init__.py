@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from .boundary import Emulator, emulator
-from .calls import context, device, launch, link, memory, module, stream
+from .calls import array, context, device, launch, link, memory, module, stream
 
-__all__ = ["Emulator", "context", "device", "launch", "link", "memory", "module", "open", "stream"]
+__all__ = [
+    "Emulator",
+    "array",
+    "context",
+    "device",
+    "launch",
+    "link",
+    "memory",
+    "module",
+    "open",
+    "stream",
+]
 
 
 def open() -> Emulator:

@@ -7,7 +7,7 @@ import ctypes
 from cudadrv import raw
 from cudadrv.raw import table
 
-from .. import state
+from .. import arrays, state
 from ..boundary import emulator, exported
 from ..state import device
 from ..status import CODES, require
@@ -52,7 +52,7 @@ def _attributes() -> dict[int, int]:
         "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM": 1, "COOPERATIVE_LAUNCH": 1,
         "HOST_REGISTER_SUPPORTED": 1,
         "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST": 1, "MEMORY_POOLS_SUPPORTED": 1,
-        "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024,
+        "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024, **arrays.attributes(),
     }  # fmt: skip
     known = table.ENUMS[raw.types.resolve("CUdevice_attribute")]
     return {known[f"CU_DEVICE_ATTRIBUTE_{name}"]: value for name, value in values.items()}

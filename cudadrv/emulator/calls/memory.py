@@ -7,6 +7,7 @@ from typing import Any
 
 from cudadrv.raw import table, types
 
+from ..arrays import find_array
 from ..boundary import exported
 from ..memory import DEVICE, HOST, MANAGED, REGISTERED
 from ..state import Context, Object, Stream, current, device, find
@@ -156,9 +157,14 @@ def cuMemcpyPeer(
 
 
 def _side(copy: Any, which: str, rows: int, width: int) -> tuple[int, int]:
-    """(address of the first byte, pitch) of one side of a 2D or 3D copy."""
+    """(address of the first byte, pitch) of one side of a 2D or 3D copy, in its first plane."""
     kind = getattr(copy, f"{which}MemoryType")
-    require(kind in (1, 2, 4), "NOT_SUPPORTED")
+    require(kind in (1, 2, 3, 4))
+    if kind == 3:
+        array = find_array(getattr(copy, f"{which}Array"))
+        x, y = getattr(copy, f"{which}XInBytes"), getattr(copy, f"{which}Y")
+        z, planes = getattr(copy, f"{which}Z", 0), getattr(copy, "Depth", 1)
+        return array.start(x, y, z, width, rows, planes) - z * array.plane, array.pitch
     base = getattr(copy, f"{which}Host" if kind == 1 else f"{which}Device") or 0
     pitch = getattr(copy, f"{which}Pitch") or width
     require(pitch >= width)
@@ -190,6 +196,8 @@ def cuMemcpy3D_v2(address: int, *stream: Any) -> None:
     for which in ("dst", "src"):
         start, pitch = _side(copy, which, rows, width)
         plane = pitch * (getattr(copy, f"{which}Height") or rows)
+        if getattr(copy, f"{which}MemoryType") == 3:
+            plane = find_array(getattr(copy, f"{which}Array")).plane
         sides.append((start + getattr(copy, f"{which}Z") * plane, pitch, plane))
     (target, target_pitch, target_plane), (source, source_pitch, source_plane) = sides
     for z in range(copy.Depth):

@@ -1,0 +1,398 @@
+"""Copies of boxes of elements between CUDA arrays, device memory and host memory."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cudadrv import driver, raw
+from cudadrv.array import DeviceArray, as_device_array, host_pointer
+from cudadrv.context import in_context
+from cudadrv.stream import stream_handle
+
+if TYPE_CHECKING:
+    from cudadrv.cuda_array import CudaArray
+
+HOST, DEVICE, ARRAY = 1, 2, 3  # CUmemorytype
+
+
+class Box(NamedTuple):
+    """What is copied: *width* bytes of each of *height* rows of *depth* planes.
+
+    Attributes:
+        dimensions: of the CUDA array on either side, 3 for layers: the larger of the two.
+    """
+
+    width: int
+    height: int
+    depth: int
+    dimensions: int
+
+
+class End(NamedTuple):
+    """One side of a copy.
+
+    Attributes:
+        kind: HOST, DEVICE or ARRAY.
+        where: the address of the first byte, or the handle of the array.
+        x, y, z: where the box starts in an array; x in bytes.
+        pitch, rows: bytes from row to row, rows from plane to plane, in linear memory.
+    """
+
+    kind: int
+    where: int
+    x: int = 0
+    y: int = 0
+    z: int = 0
+    pitch: int = 0
+    rows: int = 0
+
+    def fill(self, record: Any, side: str) -> None:
+        """Enter it into a CUDA_MEMCPY2D or CUDA_MEMCPY3D as the side "src" or "dst"."""
+        names = {HOST: "Host", DEVICE: "Device", ARRAY: "Array"}
+        values = {
+            "MemoryType": self.kind,
+            names[self.kind]: self.where,
+            "XInBytes": self.x,
+            "Y": self.y,
+            "Pitch": self.pitch,
+            "Z": self.z,
+            "Height": self.rows,
+        }
+        known = {name for name, *_ in record._fields_}
+        for name, value in values.items():
+            if side + name in known:
+                setattr(record, side + name, value)
+
+
+def linear(
+    kind: int, where: int, box: Box, steps: tuple[int | None, int | None] | None
+) -> End | None:
+    """The end of a copy in host or device memory; None if its layout is none that copies take.
+
+    Args:
+        steps: bytes from plane to plane and row to row, None for only one; None for any other
+            layout.
+    """
+    if steps is None:
+        return None
+    plane, row = steps
+    pitch = box.width if row is None else row
+    if pitch < box.width:
+        return None
+    rows, rest = (box.height, 0) if plane is None else divmod(plane, pitch)
+    if rest or rows < box.height:
+        return None
+    return End(kind, where, pitch=pitch, rows=rows)
+
+
+def copy(dst: End, src: End, box: Box, stream: object) -> None:
+    """Copy a box, ordered on *stream*; without one, back when it is done.
+
+    C: cuMemcpyHtoA_v2 and its like, cuMemcpy2DUnaligned_v2, cuMemcpy3D_v2 and the Async forms
+    """
+    if box.dimensions == 1 and copy_row(dst, src, box, stream):
+        return
+    flat = box.dimensions <= 2
+    made = raw.CUDA_MEMCPY2D() if flat else raw.CUDA_MEMCPY3D()
+    src.fill(made, "src")
+    dst.fill(made, "dst")
+    made.WidthInBytes, made.Height = box.width, box.height
+    if not flat:
+        made.Depth = box.depth
+    if stream is not None:
+        call = driver.cuMemcpy2DAsync if flat else driver.cuMemcpy3DAsync
+        in_context(call, ctypes.byref(made), stream_handle(stream))
+    else:
+        # The plain 2D form refuses pitches between device memory that are not the device's own.
+        call = driver.cuMemcpy2DUnaligned if flat else driver.cuMemcpy3D
+        in_context(call, ctypes.byref(made))
+
+
+LETTERS = {HOST: "H", DEVICE: "D", ARRAY: "A"}
+
+
+def copy_row(dst: End, src: End, box: Box, stream: object) -> bool:
+    """Copy a box of one row if the driver has a function for just that.
+
+    C: cuMemcpyHtoA_v2, cuMemcpyAtoH_v2, cuMemcpyDtoA_v2, cuMemcpyAtoD_v2, cuMemcpyAtoA_v2,
+    cuMemcpyHtoAAsync_v2, cuMemcpyAtoHAsync_v2
+    """
+    name = f"cuMemcpy{LETTERS[src.kind]}to{LETTERS[dst.kind]}"
+    ends = [
+        argument
+        for end in (dst, src)
+        for argument in ((end.where, end.x) if end.kind == ARRAY else (end.where,))
+    ]
+    if stream is None:
+        in_context(getattr(driver, name), *ends, box.width)
+        return True
+    if HOST not in (dst.kind, src.kind):
+        return False
+    in_context(getattr(driver, name + "Async"), *ends, box.width, stream_handle(stream))
+    return True
+
+
+class ArrayRegion:
+    """A box of elements of a CUDA array, to copy to and from.
+
+    Attributes:
+        array: what it is a part of.
+        shape: its lengths, without those that an int index chose.
+    """
+
+    def __init__(self, array: CudaArray, key: Any) -> None:
+        """Take what *key*, ints and slices of step 1, chooses; ``array[key]`` is shorter."""
+        self.array = array
+        keys = whole_key(key, len(array.shape), array.shape)
+        self._starts, lengths = zip(*map(cut, keys, array.shape), strict=True)
+        self._kept = [isinstance(part, slice) for part in keys]
+        self._lengths = lengths
+        self.shape = tuple(n for n, kept in zip(lengths, self._kept, strict=True) if kept)
+
+    def __repr__(self) -> str:
+        return f"ArrayRegion(shape={self.shape} of {self.array!r})"
+
+    def copy_from(self, src: Any, stream: object = None) -> None:
+        """Copy *src* into this part of the array.
+
+        Args:
+            src: a host array, a device array of any library, a CUDA array or a part of one, of
+                this shape and type, with the channels, if several, as the last dimension; or
+                as many bytes (device memory, a host buffer).
+            stream: orders the copy; *src* must stay unchanged until then. Without, the call
+                returns when the copy is done.
+
+        Raises:
+            ValueError: shape or type differ, or a device array has a layout that no copy takes.
+            TypeError: it is nothing of these, or the array's format has no dtype.
+
+        C: cuMemcpyHtoA_v2, cuMemcpyDtoA_v2, cuMemcpyAtoA_v2, cuMemcpy2DUnaligned_v2,
+        cuMemcpy3D_v2 and the Async forms
+        """
+        source = region_of(src)
+        if source is not None:
+            copy_region(self, source, stream)
+        elif hasattr(src, "__cuda_array_interface__"):
+            self._move(as_device_array(src), True, stream)
+        else:
+            host = host_array(src)
+            if not self._move(host, True, stream):
+                self._move(np.ascontiguousarray(host), True, stream)
+                wait_for(stream)
+
+    def copy_to(self, dst: Any, stream: object = None) -> None:
+        """Copy this part of the array into *dst*; see ``copy_from`` for what that may be.
+
+        C: cuMemcpyAtoH_v2, cuMemcpyAtoD_v2, cuMemcpyAtoA_v2, cuMemcpy2DUnaligned_v2,
+        cuMemcpy3D_v2 and the Async forms
+        """
+        target = region_of(dst)
+        if target is not None:
+            copy_region(target, self, stream)
+        elif hasattr(dst, "__cuda_array_interface__"):
+            self._move(as_device_array(dst), False, stream)
+        else:
+            host = host_array(dst)
+            if not host.flags.writeable:
+                raise ValueError("the destination is read-only")
+            if not self._move(host, False, stream):
+                copied = np.empty(host.shape, host.dtype)
+                self._move(copied, False, stream)
+                wait_for(stream)
+                host[...] = copied
+
+    def copy_to_host(
+        self, out: npt.NDArray[Any] | None = None, stream: object = None
+    ) -> npt.NDArray[Any]:
+        """Copy this part of the array to the host and return it.
+
+        Args:
+            out: a writable array of this shape and dtype to copy into; else a new one.
+            stream: orders the copy; *out* is ready when the stream is synchronised.
+        """
+        if out is None:
+            out = np.empty(self.shape + self.array.layout.format.tail, self.dtype)
+        self.copy_to(out, stream)
+        return out
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a channel.
+
+        Raises:
+            TypeError: the format has none that NumPy knows.
+        """
+        elements = self.array.layout.format
+        if elements.dtype is None:
+            raise TypeError(
+                f"elements of {elements.name} are no numbers: copy a plane, or call "
+                "driver.cuMemcpy2D with sizes of your own"
+            )
+        return elements.dtype
+
+    @property
+    def box(self) -> Box:
+        """What a copy of it moves."""
+        depth, height, width = self._axes(self._lengths, 1)
+        itemsize = self.dtype.itemsize * self.array.channels
+        dimensions = 3 if self.array.layout.is_layered else len(self._lengths)
+        return Box(width * itemsize, height, depth, dimensions)
+
+    @property
+    def end(self) -> End:
+        """It as one side of a copy."""
+        z, y, x = self._axes(self._starts, 0)
+        itemsize = self.dtype.itemsize * self.array.channels
+        return End(ARRAY, self.array.handle, x * itemsize, y, z)
+
+    def _axes(self, values: Sequence[Any], missing: Any) -> tuple[Any, Any, Any]:
+        """(z, y, x) of a value for each dimension of the array; layers are z."""
+        layers = self.array.layout.is_layered
+        absent = [missing] * (3 - len(values))
+        z, y, x = (*values[:layers], *absent, *values[layers:])
+        return z, y, x
+
+    def _move(self, other: Any, inwards: bool, stream: object) -> bool:
+        """Copy from or to an array in linear memory; False if the host's layout forbids it."""
+        box, own = self.box, self.end
+        other = self._matching(other)
+        if 0 in self.shape:
+            return True
+        on_device = isinstance(other, DeviceArray)
+        address = other.handle if on_device else host_pointer(other)
+        end = linear(DEVICE if on_device else HOST, address, box, self._steps(other))
+        if end is None and on_device:
+            raise ValueError(
+                f"a device array of strides {other.strides} cannot be copied to or from a CUDA "
+                "array: copy it to a contiguous one first"
+            )
+        if end is not None:
+            copy(*((own, end) if inwards else (end, own)), box, stream)
+        return end is not None
+
+    def _steps(self, other: Any) -> tuple[int | None, int | None] | None:
+        """Bytes from plane to plane and row to row, None for only one; None if rows have gaps."""
+        tail = len(self.array.layout.format.tail)
+        strides = list(other.strides[: other.ndim - tail])
+        steps = [strides.pop(0) if kept else None for kept in self._kept]
+        steps = [s if n > 1 else None for s, n in zip(steps, self._lengths, strict=True)]
+        plane, row, element = self._axes(steps, None)
+        itemsize = self.dtype.itemsize
+        if tail and other.strides[-1] != itemsize:
+            return None
+        if element not in (None, itemsize * self.array.channels):
+            return None
+        return plane, row
+
+    def _matching(self, other: Any) -> Any:
+        """*other*, or if it is as many bytes, those as an array of this shape.
+
+        Raises:
+            ValueError: shape or type do not match.
+        """
+        dtype, shape = self.dtype, self.shape + self.array.layout.format.tail
+        if other.shape == shape and other.dtype == dtype:
+            return other
+        nbytes = math.prod(shape) * dtype.itemsize
+        if other.dtype == np.uint8 and other.shape == (nbytes,) and other.strides == (1,):
+            if isinstance(other, DeviceArray):
+                return DeviceArray(other.memory, shape, dtype, None, other.offset)
+            return other.view(dtype).reshape(shape)
+        raise ValueError(
+            f"an array of shape {other.shape} and dtype {other.dtype} does not match shape "
+            f"{shape} and dtype {dtype} of this part of the CUDA array: they must be the same"
+        )
+
+
+def whole_key(key: Any, dimensions: int, shape: tuple[int, ...]) -> list[Any]:
+    """An index with a part for each dimension.
+
+    Raises:
+        IndexError: it has more.
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    at = next((i for i, part in enumerate(keys) if part is Ellipsis), None)
+    missing = dimensions - len(keys) + (at is not None)
+    if missing < 0:
+        raise IndexError(f"{len(keys)} indices for a CUDA array of shape {shape}")
+    at = len(keys) if at is None else at
+    keys[at : at + 1] = [slice(None)] * missing
+    return keys
+
+
+def cut(part: Any, length: int) -> tuple[int, int]:
+    """(start, length) of what one part of an index chooses.
+
+    Raises:
+        IndexError: out of range, or neither an int nor a slice of step 1.
+    """
+    if isinstance(part, slice):
+        if part.step not in (None, 1):
+            raise IndexError(f"slice {part}: a CUDA array is cut with steps of 1")
+        start, stop, _ = part.indices(length)
+        return start, max(stop - start, 0)
+    try:
+        index = operator.index(part)
+    except TypeError:
+        raise IndexError(f"index {part!r}: CUDA arrays take ints, slices and ...") from None
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of range for a length of {length}")
+    return index % length, 1
+
+
+def region_of(thing: Any) -> ArrayRegion | None:
+    """A CUDA array or a part of one as a region; None if it is neither."""
+    found = getattr(thing, "region", thing)
+    return found if isinstance(found, ArrayRegion) else None
+
+
+def host_array(thing: Any) -> npt.NDArray[Any]:
+    """A view of host memory, never a copy.
+
+    Raises:
+        TypeError: it is no array and no buffer.
+    """
+    if isinstance(thing, np.ndarray):
+        return thing
+    try:
+        return np.asarray(memoryview(thing))
+    except TypeError:
+        raise TypeError(
+            f"{type(thing).__name__} is neither a host nor a device array nor a CUDA array"
+        ) from None
+
+
+def copy_region(dst: ArrayRegion, src: ArrayRegion, stream: object) -> None:
+    """Copy between CUDA arrays.
+
+    Raises:
+        ValueError: shapes or elements differ.
+    """
+    one, other = dst.array.layout.format, src.array.layout.format
+    if dst.shape != src.shape or one != other:
+        raise ValueError(
+            f"the source has shape {src.shape} of {other.channels} x {other.name}, the "
+            f"destination {dst.shape} of {one.channels} x {one.name}: they must be the same"
+        )
+    if 0 in dst.shape:
+        return
+    box, theirs = dst.box, src.box
+    if (box.width, box.height, box.depth) != (theirs.width, theirs.height, theirs.depth):
+        raise ValueError(
+            f"rows and layers do not correspond: {dst!r} and {src!r}; copy them one by one"
+        )
+    dimensions = max(box.dimensions, theirs.dimensions)
+    copy(dst.end, src.end, box._replace(dimensions=dimensions), stream)
+
+
+def wait_for(stream: object) -> None:
+    """Wait for what was copied on *stream*, if there is one: a buffer of ours goes away."""
+    if stream is not None:
+        in_context(driver.cuStreamSynchronize, stream_handle(stream))
