@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cudadrv import driver, raw
-from cudadrv.array import DeviceArray, as_device_array, host_pointer
+from cudadrv.array import DeviceArray, as_cuda_array, host_pointer
 from cudadrv.context import in_context
 from cudadrv.stream import stream_handle
 
@@ -106,13 +106,12 @@ def copy(dst: End, src: End, box: Box, stream: object) -> None:
     made.WidthInBytes, made.Height = box.width, box.height
     if not flat:
         made.Depth = box.depth
+    # The plain 2D form refuses pitches between device memory that are not the device's own.
+    name = "cuMemcpy2D" if flat else "cuMemcpy3D"
     if stream is not None:
-        call = driver.cuMemcpy2DAsync if flat else driver.cuMemcpy3DAsync
-        in_context(call, ctypes.byref(made), stream_handle(stream))
+        in_context(getattr(driver, name + "Async"), ctypes.byref(made), stream_handle(stream))
     else:
-        # The plain 2D form refuses pitches between device memory that are not the device's own.
-        call = driver.cuMemcpy2DUnaligned if flat else driver.cuMemcpy3D
-        in_context(call, ctypes.byref(made))
+        in_context(getattr(driver, name + "Unaligned" * flat), ctypes.byref(made))
 
 
 LETTERS = {HOST: "H", DEVICE: "D", ARRAY: "A"}
@@ -180,7 +179,7 @@ class ArrayRegion:
         if source is not None:
             copy_region(self, source, stream)
         elif hasattr(src, "__cuda_array_interface__"):
-            self._move(as_device_array(src), True, stream)
+            self._move(as_cuda_array(src), True, stream)
         else:
             host = host_array(src)
             if not self._move(host, True, stream):
@@ -197,7 +196,7 @@ class ArrayRegion:
         if target is not None:
             copy_region(target, self, stream)
         elif hasattr(dst, "__cuda_array_interface__"):
-            self._move(as_device_array(dst), False, stream)
+            self._move(as_cuda_array(dst), False, stream)
         else:
             host = host_array(dst)
             if not host.flags.writeable:
