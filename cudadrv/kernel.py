@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudadrv import driver, launch, manifest, raw
+from cudadrv import driver, launch, launch_config, manifest, raw
 from cudadrv.context import current_context
 from cudadrv.device import Device, attribute_number
 from cudadrv.errors import CudaError
@@ -50,6 +50,7 @@ class Kernel:
         name: as in the code, mangled if C++ mangled it.
         library: where it is from.
         handle: what launches take: a CUkernel, or a CUfunction on drivers before 12.0.
+        argument: the same as ctypes passes it.
         layout: its Python arguments, if it was built ahead of time, see manifest.
         params: (offset, size) of each parameter in bytes; None if the driver does not tell.
         limits: of the device that was current when it was looked up.
@@ -61,6 +62,7 @@ class Kernel:
         self.library = library
         self.layout: list[Any] | None = None
         self._handle = handle
+        self.argument = launch_config.address(handle)
         device = current_context().device
         self.device = device
         self.attributes = KernelAttributes(self)
@@ -71,7 +73,7 @@ class Kernel:
         self.last_config: tuple[Any, Any] = (None, None)
         self.limits = Limits.of(device)
         self.max_threads = min(self.limits.threads, self.attributes["MAX_THREADS_PER_BLOCK"])
-        self.launchers = (launch.launcher(False), launch.launcher(True))
+        self.starters = (launch_config.starter(False), launch_config.starter(True))
         self._allowed_shared = self.attributes["MAX_DYNAMIC_SHARED_SIZE_BYTES"]
 
     def __repr__(self) -> str:
@@ -124,7 +126,7 @@ class Kernel:
 
         C: cuOccupancyMaxActiveBlocksPerMultiprocessor
         """
-        x, y, z = launch.dim3(block, "block", self.limits.block)
+        x, y, z = launch_config.dim3(block, "block", self.limits.block)
         ask = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
         return int(ask(self.function, x * y * z, smem))
 
@@ -152,6 +154,7 @@ class Kernel:
         stream: object = None,
         smem: int = 0,
         cooperative: bool = False,
+        **attributes: Any,
     ) -> None:
         """Start the kernel; it runs while the call returns.
 
@@ -164,18 +167,23 @@ class Kernel:
             stream: a Stream, or that of another library; None is the default stream.
             smem: bytes of dynamic shared memory.
             cooperative: all blocks run at once and can wait for each other.
+            attributes: ``cluster=(x, y, z)``, the blocks of a cluster; ``priority=...`` and every
+                other launch attribute of cuda.h, see ``cudadrv.launch_attributes.TABLE``.
 
         Raises:
-            ValueError: grid, block or smem is more than the device or the kernel allows.
+            ValueError: grid, block, smem or an attribute is more than the device or the kernel
+                allows.
             TypeError: number, type or size of the arguments do not fit.
             ClosedError: the library or an argument was closed.
             LaunchError: the driver refused the launch, or an earlier kernel crashed.
+            NotSupportedByDriver: attributes need a driver of CUDA 11.6.
 
         C: cuLaunchKernelEx
         """
-        made = launch.config(self, grid, block, smem, stream, cooperative)
+        attributes["cooperative"] = cooperative
+        made = launch_config.config(self, grid, block, smem, stream, attributes)
         values = args if self.layout is None else manifest.expand(self.layout, args, self.name)
-        launch.launch(self, made, values, cooperative)
+        launch.launch(self, made, values)
 
     def prepare(
         self,
@@ -185,6 +193,7 @@ class Kernel:
         stream: object = None,
         smem: int = 0,
         cooperative: bool = False,
+        **attributes: Any,
     ) -> Callable[..., None]:
         """Check a launch once and return ``run(*args)``, which repeats it quickly.
 
@@ -199,8 +208,9 @@ class Kernel:
 
         C: cuLaunchKernelEx
         """
-        made = launch.config(self, grid, block, smem, stream, cooperative)
-        return launch.prepare(self, types, made, stream, cooperative)
+        attributes["cooperative"] = cooperative
+        made = launch_config.config(self, grid, block, smem, stream, attributes)
+        return launch.prepare(self, types, made)
 
 
 def parameters(handle: int, is_kernel: bool) -> list[tuple[int, int]] | None:

@@ -1,4 +1,4 @@
-"""Launches: grid, block and arguments checked and laid out in the memory that the driver reads."""
+"""Launches: arguments checked and laid out in the memory that the driver reads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, raw
-from cudadrv.context import Resource, current_context
+from cudadrv.context import current_context
 from cudadrv.errors import LaunchError
-from cudadrv.stream import stream_handle
+from cudadrv.launch_config import LaunchConfig, address
 
 if TYPE_CHECKING:
     from cudadrv.kernel import Kernel
@@ -23,101 +23,14 @@ HOST_ARRAY = "it is an array in host memory: copy it with cudadrv.to_device() fi
 FLOATS = {2: "e", 4: "f", 8: "d"}
 
 
-def dim3(size: Any, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    """A grid or block as three numbers.
-
-    Args:
-        size: a positive int, or one to three of them.
-        what: "grid" or "block", for the message.
-        limits: the largest x, y and z of the device.
-
-    Raises:
-        TypeError: it is no int and no sequence of them.
-        ValueError: it has a number below 1 or above the limit, or more than three.
-    """
-    try:
-        given = tuple(size) if isinstance(size, (tuple, list)) else (size,)
-        x, y, z = (each.__index__() for each in (*given, *(1,) * (3 - len(given))))
-    except (AttributeError, TypeError):
-        raise TypeError(f"{what}={size!r}: pass an int or up to three ints") from None
-    except ValueError:
-        raise ValueError(f"{what}={size!r}: it has at most three dimensions") from None
-    if not given or x < 1 or y < 1 or z < 1:
-        raise ValueError(f"{what}={size!r}: every dimension must be at least 1")
-    if x > limits[0] or y > limits[1] or z > limits[2]:
-        raise ValueError(f"{what}={size!r}: the device allows at most {limits}")
-    return x, y, z
-
-
-def check_block(kernel: Kernel, block: tuple[int, int, int]) -> None:
-    """Refuse a block of more threads than the device or the kernel allows.
-
-    Raises:
-        ValueError: too many threads.
-    """
-    threads = block[0] * block[1] * block[2]
-    if threads > kernel.max_threads:
-        limits = kernel.limits
-        why = (
-            f"the device allows {limits.threads}"
-            if kernel.max_threads == limits.threads
-            else f"the kernel allows {kernel.max_threads} because of its registers or its bounds"
-        )
-        raise ValueError(
-            f"block={block} has {threads} threads; {why}: use a smaller block and a larger grid"
-        )
-
-
-def config(
-    kernel: Kernel, grid: Any, block: Any, smem: int, stream: object, cooperative: bool
-) -> Any:
-    """The checked CUlaunchConfig of a launch; what it points to lives as long as it does."""
-    stream = stream_handle(stream)
-    grid, block = (tuple(size) if isinstance(size, list) else size for size in (grid, block))
-    key = (grid, block, smem, stream, cooperative)
-    known = kernel.last_config
-    if known[0] == key:
-        return known[1]
-    grid = dim3(grid, "grid", kernel.limits.grid)
-    block = dim3(block, "block", kernel.limits.block)
-    check_block(kernel, block)
-    if smem:
-        kernel.allow_shared(smem)
-    made = raw.CUlaunchConfig(*grid, *block, smem, stream)
-    if cooperative:
-        attribute = raw.CUlaunchAttribute(id=raw.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-        attribute.value.cooperative = 1
-        made.kept = attribute
-        made.attrs = ctypes.addressof(attribute)
-        made.numAttrs = 1
-    # Never changed after this, so that threads may share it.
-    kernel.last_config = (key, made)
-    return made
-
-
-def launcher(cooperative: bool) -> Callable[[Any, int, Any, Any], int]:
-    """What starts a kernel: (byref of a CUlaunchConfig, function, parameters, None) -> CUresult.
-
-    C: cuLaunchKernelEx, or on drivers before 11.8 cuLaunchKernel or cuLaunchCooperativeKernel
-    """
-    if raw.available("cuLaunchKernelEx"):
-        return raw.cuLaunchKernelEx
-    plain = raw.cuLaunchCooperativeKernel if cooperative else raw.cuLaunchKernel
-
-    def launch(made: Any, function: int, parameters: Any, extra: None) -> int:
-        made = made._obj
-        grid = (made.gridDimX, made.gridDimY, made.gridDimZ)
-        block = (made.blockDimX, made.blockDimY, made.blockDimZ)
-        rest = (parameters,) if cooperative else (parameters, extra)
-        return int(plain(function, *grid, *block, made.sharedMemBytes, made.hStream, *rest))
-
-    return launch
-
-
 class Arguments:
-    """Memory for the arguments of one launch, and the array of pointers that the driver takes."""
+    """Memory for the arguments of one launch, and the array of pointers that the driver takes.
 
-    __slots__ = ("memory", "offsets", "pointers", "view")
+    Attributes:
+        argument: what ctypes passes for the array's address.
+    """
+
+    __slots__ = ("argument", "memory", "offsets", "pointers", "view")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
         self.memory = ctypes.create_string_buffer(max(nbytes, 1))
@@ -126,6 +39,7 @@ class Arguments:
         base = ctypes.addressof(self.memory)
         pointers = ctypes.c_void_p * max(len(offsets), 1)
         self.pointers = pointers(*(base + offset for offset in offsets))
+        self.argument = address(ctypes.addressof(self.pointers))
 
 
 def slots(sizes: Sequence[int]) -> tuple[list[int], int]:
@@ -231,34 +145,30 @@ def encode_object(value: Any) -> bytes:
     )
 
 
-def launch(kernel: Kernel, made: Any, values: Sequence[Any], cooperative: bool) -> None:
+def launch(kernel: Kernel, made: LaunchConfig, values: Sequence[Any]) -> None:
     """Start a kernel.
 
     Raises:
         CudaError: the launch failed, or an earlier kernel did.
     """
-    start = kernel.launchers[cooperative]
+    kernel.library.check_open()
     # Without known sizes the memory may be too small for the next launch.
     memory = [] if kernel.sizes is None else kernel.argument_memory
     arguments = pack(kernel, values, memory)
-    try:
-        given = (ctypes.byref(made), kernel.handle, arguments.pointers, None)
-        code = start(*given)
-        if code:
-            retry(kernel, code, lambda: start(*given), made)
-    finally:
-        memory.append(arguments)
+    code = made.start(made.argument, kernel.argument, arguments.argument, None)
+    if code:
+        retry(kernel, code, made, arguments.argument)
+    # The driver has copied the arguments.
+    memory.append(arguments)
 
 
-def retry(kernel: Kernel, code: int, again: Callable[[], int], made: Any) -> None:
+def retry(kernel: Kernel, code: int, made: LaunchConfig, arguments: Any) -> None:
     """Launch again after a thread without a context has got one; raise any other failure."""
     if code == raw.CUDA_ERROR_INVALID_CONTEXT and not driver.cuCtxGetCurrent():
         current_context()
-        code = again()
+        code = made.start(made.argument, kernel.argument, arguments, None)
     if code:
-        grid = (made.gridDimX, made.gridDimY, made.gridDimZ)
-        block = (made.blockDimX, made.blockDimY, made.blockDimZ)
-        hint = f"kernel {kernel.name!r}, grid={grid}, block={block}, smem={made.sharedMemBytes}"
+        hint = f"kernel {kernel.name!r}, {made.text}"
         more = driver.HINTS.get(code, "")
         text = f"{hint}; {more}" if more else hint
         kind = LaunchError if code == 1 else None
@@ -269,9 +179,7 @@ def retry(kernel: Kernel, code: int, again: Callable[[], int], made: Any) -> Non
 LETTERS = frozenset("PbB?hHiIqQefd")
 
 
-def prepare(
-    kernel: Kernel, types: str, made: Any, stream: object, cooperative: bool
-) -> Callable[..., None]:
+def prepare(kernel: Kernel, types: str, made: LaunchConfig) -> Callable[..., None]:
     """Generate ``run(a0, a1, ...)``, which packs into memory made beforehand and launches.
 
     Each call in progress has its own memory, so that threads can share the function.
@@ -279,31 +187,37 @@ def prepare(
     sizes = check_types(kernel, types)
     layout = struct.Struct(types)
     offsets = [struct.calcsize(types[: i + 1]) - size for i, size in enumerate(sizes)]
-    names = [f"a{i}" for i in range(len(types))]
-    packed = [
-        f"{name} if {name}.__class__ is int else pointer({name})" if letter == "P" else name
-        for name, letter in zip(names, types, strict=True)
-    ]
-    source = RUN.format(parameters=", ".join(names), packed="".join(f", {each}" for each in packed))
+    free: list[tuple[Any, Any, Arguments]] = []
+
+    def more() -> tuple[Any, Any, Arguments]:
+        arguments = Arguments(offsets, layout.size)
+        return arguments.memory, arguments.argument, arguments
+
+    def check_open() -> None:
+        _ = kernel.handle, [each.handle for each in made.resources]
+
+    def fail(code: int, arguments: Any) -> None:
+        retry(kernel, code, made, arguments)
+
     scope: dict[str, Any] = {
-        "Arguments": Arguments,
-        "check_open": lambda: (kernel.handle, stream_handle(stream)),
-        "config": made,
+        **{f"resource{i}": each for i, each in enumerate(made.resources)},
+        "MEMORY": MEMORY,
+        "append": free.append,
+        "check_open": check_open,
         "error": struct.error,
-        "free": [],
-        "function": kernel.handle,
+        "fail": fail,
+        "function": kernel.argument,
         "kernel": kernel,
         "library": kernel.library,
-        "made": ctypes.byref(made),
-        "offsets": offsets,
-        "pack_into": layout.pack_into,
+        "made": made.argument,
+        "more": more,
+        "pack": layout.pack_into,
         "pointer": pointer,
-        "retry": retry,
-        "size": layout.size,
-        "start": kernel.launchers[cooperative],
-        "stream": stream if isinstance(stream, Resource) else kernel.library,
+        "pop": free.pop,
+        "start": made.start,
         "types": types,
     }
+    source = run_source(types, len(made.resources))
     filename = f"<cudadrv launch of {kernel.name}({types})>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -312,23 +226,41 @@ def prepare(
     return run  # type: ignore[no-any-return]
 
 
+def run_source(types: str, resources: int) -> str:
+    """The text of the function that ``prepare`` returns."""
+    names = [f"a{i}" for i in range(len(types))]
+    # An int passes as it is. Nothing else does that has __index__, an array of one number has too.
+    address_of = "{0} if {0}.__class__ is int else {0}.handle if {0}.__class__ in MEMORY"
+    address_of += " else pointer({0})"
+    packed = [
+        address_of.format(name) if letter == "P" else name
+        for name, letter in zip(names, types, strict=True)
+    ]
+    closed = ["library", *(f"resource{i}" for i in range(resources))]
+    return RUN.format(
+        parameters=", ".join(names),
+        packed="".join(f", {each}" for each in packed),
+        closed=" or ".join(f"{each}._handle is None" for each in closed),
+    )
+
+
 RUN = """\
 def run({parameters}):
-    if library._handle is None or stream._handle is None:
+    if {closed}:
         check_open()
     try:
-        memory = free.pop()
+        memory = pop()
     except IndexError:
-        memory = Arguments(offsets, size)
+        memory = more()
+    arguments, pointers, _ = memory
     try:
-        pack_into(memory.memory, 0{packed})
-        code = start(made, function, memory.pointers, None)
-        if code:
-            retry(kernel, code, lambda: start(made, function, memory.pointers, None), config)
+        pack(arguments, 0{packed})
     except error as problem:
         raise TypeError(f"kernel {{kernel.name!r}}, types {{types!r}}: {{problem}}") from None
-    finally:
-        free.append(memory)
+    code = start(made, function, pointers, None)
+    if code:
+        fail(code, pointers)
+    append(memory)
 """
 
 
@@ -352,9 +284,14 @@ def check_types(kernel: Kernel, types: str) -> list[int]:
     return sizes
 
 
+# The classes of objects of ours whose handle is a device address, as prepared launches met them.
+MEMORY: set[type] = set()
+
+
 def pointer(value: Any) -> int:
     """The device address of an argument that is not an int."""
     if getattr(value, "__cuda_memory__", False):
+        MEMORY.add(type(value))
         return int(value.handle)
     if value is None:
         return 0

@@ -51,7 +51,13 @@ _pool = Pool()
 
 
 def execute(
-    kernel: Kernel, grid: Dim, block: Dim, dynamic: int, params: Any, cooperative: bool
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim,
+    dynamic: int,
+    params: Any,
+    cooperative: bool,
+    cluster: Dim = (1, 1, 1),
 ) -> int:
     """Run all blocks; gives the CUresult that the kernel ended with, 0 if it is well."""
     shared = runtime.install()
@@ -63,6 +69,7 @@ def execute(
     record.params = ctypes.addressof(params)
     record.grid_x, record.grid_y, record.grid_z = grid
     record.block_x, record.block_y, record.block_z = block
+    record.cluster_x, record.cluster_y, record.cluster_z = cluster
     record.dynamic_bytes = dynamic
     record.shared_bytes = kernel.plan.shared_bytes + dynamic
     ranges = current().memory.ranges() if kernel.plan.checked else None

@@ -47,6 +47,7 @@ LAUNCH = Record(
         ("next", "i64"), ("limit", "i64"), ("chunk", "i64"), ("grid_id", "i64"),
         ("grid_x", "i32"), ("grid_y", "i32"), ("grid_z", "i32"),
         ("block_x", "i32"), ("block_y", "i32"), ("block_z", "i32"),
+        ("cluster_x", "i32"), ("cluster_y", "i32"), ("cluster_z", "i32"),
         ("shared_bytes", "i32"), ("dynamic_bytes", "i32"), ("has_warp_operations", "i32"),
         ("error", "i32"), ("error_block", "[3 x i32]"), ("error_thread", "[3 x i32]"),
         ("error_line", "i32"), ("error_address", "i64"),

@@ -43,6 +43,15 @@ class Kernel(Object):
             limit *= value
         return min(limit, 1024)
 
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """Blocks of the clusters that the code asks for; None if it does not."""
+        needed = self.entry.directives.get("reqnctapercluster")
+        if not needed:
+            return None
+        x, y, z = (*needed, 1, 1)[:3]
+        return x, y, z
+
     def llvm_ir(self) -> str:
         """The LLVM IR it is translated to."""
         try:

@@ -20,7 +20,8 @@ def no_calls(monkeypatch):
     """Fail when a launch reaches the driver."""
     kernel = library()["scale"]
     fail = (lambda *_: pytest.fail("the driver was called"),) * 2
-    monkeypatch.setattr(kernel, "launchers", fail)
+    monkeypatch.setattr(kernel, "starters", fail)
+    monkeypatch.setattr(kernel, "last_config", (None, None))
     return kernel
 
 

@@ -133,6 +133,16 @@ def test_an_old_driver_launches():
         assert cooperative[:7] == (88, 1, 1, 1, 1, 1, 1)
 
 
+def test_attributes_need_a_newer_driver():
+    """Launch attributes need cuLaunchKernelEx; the error says which driver has it."""
+    with installed(old_driver()) as fake:
+        kernel = cu.load(OLD_PTX)["f"]
+        for attributes in ({"priority": 1}, {"cluster": 2}):
+            with pytest.raises(errors.NotSupportedByDriver, match=r"11\.6"):
+                kernel.launch(2, 32, ctypes.c_int(5), **attributes)
+        assert not fake.called("cuLaunchKernel")
+
+
 def test_an_untyped_number_needs_a_size():
     """Where the driver does not tell the parameters, a plain number says how to type it."""
     with installed(old_driver()):

@@ -36,6 +36,8 @@ LAYERS = [
     "cudadrv.array_layout",
     "cudadrv.array_copy",
     "cudadrv.cuda_array",
+    "cudadrv.launch_attributes",
+    "cudadrv.launch_config",
     "cudadrv.launch",
     "cudadrv.manifest",
     "cudadrv.fatbin",

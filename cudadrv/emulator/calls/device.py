@@ -52,7 +52,8 @@ def _attributes() -> dict[int, int]:
         "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM": 1, "COOPERATIVE_LAUNCH": 1,
         "HOST_REGISTER_SUPPORTED": 1,
         "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST": 1, "MEMORY_POOLS_SUPPORTED": 1,
-        "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024, **arrays.attributes(),
+        "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024, "CLUSTER_LAUNCH": int(major >= 9),
+        "MEM_SYNC_DOMAIN_COUNT": 4 if major >= 9 else 1, **arrays.attributes(),
     }  # fmt: skip
     known = table.ENUMS[raw.types.resolve("CUdevice_attribute")]
     return {known[f"CU_DEVICE_ATTRIBUTE_{name}"]: value for name, value in values.items()}

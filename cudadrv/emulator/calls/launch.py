@@ -21,16 +21,27 @@ from .device import (
     SHARED_BYTES_SM,
     THREADS_SM,
 )
-from .module import dynamic_limit
+from .module import dynamic_limit, largest_cluster
+from .stream import DISABLE_TIMING
 
-_COOPERATIVE = table.ENUMS[types.resolve("CUlaunchAttributeID")]["CU_LAUNCH_ATTRIBUTE_COOPERATIVE"]
+_ATTRIBUTES = {
+    number: name.removeprefix("CU_LAUNCH_ATTRIBUTE_")
+    for name, number in table.ENUMS[types.resolve("CUlaunchAttributeID")].items()
+}
 _END, _BUFFER, _BUFFER_SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_...
 
 
 def _launch(
-    kernel: Kernel, grid: Dim, block: Dim, dynamic: int, params: Any, cooperative: bool = False
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim,
+    dynamic: int,
+    params: Any,
+    attributes: dict[str, Any] | None = None,
 ) -> None:
     context = current()
+    given = attributes or {}
+    cooperative = "COOPERATIVE" in given and bool(given["COOPERATIVE"].cooperative)
     for sizes, limits in ((grid, MAX_GRID), (block, MAX_BLOCK)):
         require(all(0 < size <= limit for size, limit in zip(sizes, limits, strict=True)))
     threads = block[0] * block[1] * block[2]
@@ -40,10 +51,29 @@ def _launch(
     if cooperative:
         most = _blocks_per_sm(kernel, threads, dynamic) * device.cores
         require(grid[0] * grid[1] * grid[2] <= most, "COOPERATIVE_LAUNCH_TOO_LARGE")
-    failure = execute(kernel, grid, block, dynamic, params, cooperative)
+    cluster = _cluster(kernel, grid, given)
+    failure = execute(kernel, grid, block, dynamic, params, cooperative, cluster)
     if failure:
         # As on a GPU, the launch itself went well; the calls after it tell.
         context.failure = failure
+
+
+def _cluster(kernel: Kernel, grid: Dim, attributes: dict[str, Any]) -> Dim:
+    """The blocks of a cluster: those of the launch, or those that the kernel was built for."""
+    cluster = kernel.cluster or (1, 1, 1)
+    if "CLUSTER_DIMENSION" in attributes:
+        given = attributes["CLUSTER_DIMENSION"].clusterDim
+        asked = (given.x, given.y, given.z)
+        require(all(asked) and kernel.cluster in (None, asked), "INVALID_CLUSTER_SIZE")
+        cluster = asked
+    size = cluster[0] * cluster[1] * cluster[2]
+    require(size == 1 or device.capability >= (9, 0), "NOT_SUPPORTED")
+    mode = attributes.get("PORTABLE_CLUSTER_SIZE_MODE")
+    largest = 16 if mode and mode.portableClusterSizeMode == 2 else largest_cluster(kernel)
+    require(size <= largest, "INVALID_CLUSTER_SIZE")
+    divides = all(blocks % each == 0 for blocks, each in zip(grid, cluster, strict=True))
+    require(divides, "INVALID_CLUSTER_SIZE")
+    return cluster
 
 
 def _params(kernel: Kernel, pointers: int | None, extra: int | None) -> Any:
@@ -88,7 +118,9 @@ def cuLaunchCooperativeKernel(
     kernel: Kernel, gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
     dynamic: int, stream: Stream, params: int,
 ) -> None:  # fmt: skip
-    _launch(kernel, (gx, gy, gz), (bx, by, bz), dynamic, _params(kernel, params, None), True)
+    together = types.record("CUlaunchAttributeValue")(cooperative=1)
+    memory = _params(kernel, params, None)
+    _launch(kernel, (gx, gy, gz), (bx, by, bz), dynamic, memory, {"COOPERATIVE": together})
 
 
 @exported()
@@ -96,13 +128,38 @@ def cuLaunchKernelEx(address: int, kernel: Kernel, params: int, extra: int) -> N
     require(address)
     config = types.record("CUlaunchConfig").from_address(address)
     state.stream(config.hStream)
-    kind = types.record(types.resolve("CUlaunchAttribute"))
-    attributes = (kind * config.numAttrs).from_address(config.attrs) if config.numAttrs else ()
-    cooperative = any(a.id == _COOPERATIVE and a.value.cooperative for a in attributes)
+    attributes = _attributes(config)
     grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
     block = (config.blockDimX, config.blockDimY, config.blockDimZ)
     memory = _params(kernel, params, extra)
-    _launch(kernel, grid, block, config.sharedMemBytes, memory, cooperative)
+    _launch(kernel, grid, block, config.sharedMemBytes, memory, attributes)
+    for name, field in _EVENTS.items():
+        if name in attributes:
+            _event(getattr(attributes[name], field).event).record()
+
+
+_EVENTS = {
+    "PROGRAMMATIC_EVENT": "programmaticEvent",
+    "LAUNCH_COMPLETION_EVENT": "launchCompletionEvent",
+}
+
+
+def _attributes(config: Any) -> dict[str, Any]:
+    """The launch attributes of a CUlaunchConfig, by name; those that are hints do nothing here."""
+    kind = types.record(types.resolve("CUlaunchAttribute"))
+    given = (kind * config.numAttrs).from_address(config.attrs) if config.numAttrs else ()
+    require(all(each.id in _ATTRIBUTES for each in given))
+    found = {_ATTRIBUTES[each.id]: each.value for each in given}
+    # One is for streams, one for the nodes of graphs.
+    require(not found.keys() & {"MAX", "SYNCHRONIZATION_POLICY", "DEVICE_UPDATABLE_KERNEL_NODE"})
+    for name in _EVENTS.keys() & found.keys():
+        event = _event(getattr(found[name], _EVENTS[name]).event)
+        require(event.flags & DISABLE_TIMING)
+    return found
+
+
+def _event(handle: int) -> state.Event:
+    return state.find(state.Event, handle)
 
 
 # -- occupancy: by threads, blocks and shared memory; registers cost nothing here

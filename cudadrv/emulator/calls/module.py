@@ -219,6 +219,12 @@ def _attribute(kernel: Kernel, attribute: int) -> int:
         "MAX_DYNAMIC_SHARED_SIZE_BYTES": max(SHARED_BYTES - shared, 0),
         "PREFERRED_SHARED_MEMORY_CARVEOUT": -1,
     }
+    if kernel.cluster:
+        axes = ("WIDTH", "HEIGHT", "DEPTH")
+        values |= {
+            f"REQUIRED_CLUSTER_{axis}": blocks
+            for axis, blocks in zip(axes, kernel.cluster, strict=True)
+        }
     known = {_ATTRIBUTES[name]: value for name, value in values.items()}
     return kernel.attributes.get(attribute, known.get(attribute, 0))
 
@@ -264,6 +270,12 @@ def cuFuncIsLoaded(kernel: Kernel) -> int:
 @exported()
 def cuFuncLoad(kernel: Kernel) -> None:
     kernel.code()
+
+
+def largest_cluster(kernel: Kernel) -> int:
+    """Blocks that a cluster of *kernel* may have."""
+    allowed = _attribute(kernel, _ATTRIBUTES["NON_PORTABLE_CLUSTER_SIZE_ALLOWED"])
+    return 16 if allowed else 8
 
 
 def dynamic_limit(kernel: Kernel) -> int:

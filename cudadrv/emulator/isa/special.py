@@ -44,6 +44,28 @@ def _workspace(shift: int) -> Callable[[Frame], str]:
     return half
 
 
+def _by_cluster(op: str, value: str, axis: str) -> Callable[[Frame], str]:
+    """The grid's blocks, or the block *value*, counted in clusters or within one."""
+
+    def build(frame: Frame) -> str:
+        blocks = value or frame.launch(f"grid_{axis}")
+        return frame.op(f"{op} i32 {blocks}, {frame.launch(f'cluster_{axis}')}")
+
+    return build
+
+
+def _cluster_size(frame: Frame) -> str:
+    plane = frame.op(f"mul i32 {frame.launch('cluster_x')}, {frame.launch('cluster_y')}")
+    return frame.op(f"mul i32 {plane}, {frame.launch('cluster_z')}")
+
+
+def _cluster_rank(frame: Frame) -> str:
+    x, y, z = (_by_cluster("urem", f"%ctaid.{axis}", axis)(frame) for axis in "xyz")
+    row = frame.op(f"mul i32 {z}, {frame.launch('cluster_y')}")
+    row = frame.op(f"mul i32 {frame.op(f'add i32 {row}, {y}')}, {frame.launch('cluster_x')}")
+    return frame.op(f"add i32 {row}, {x}")
+
+
 # Name: (how to compute it, its bits).
 REGISTERS: dict[str, tuple[Callable[[Frame], str], int]] = {
     "%laneid": (_lane, 32),
@@ -89,13 +111,13 @@ for _axis in "xyz":
     REGISTERS[f"%ctaid.{_axis}"] = (lambda f, a=_axis: f"%ctaid.{a}", 32)  # type: ignore[misc]
     REGISTERS[f"%ntid.{_axis}"] = (lambda f, a=_axis: f.launch(f"block_{a}"), 32)  # type: ignore[misc]
     REGISTERS[f"%nctaid.{_axis}"] = (lambda f, a=_axis: f.launch(f"grid_{a}"), 32)  # type: ignore[misc]
-    # Without clusters every block is a cluster of its own.
-    REGISTERS[f"%clusterid.{_axis}"] = (lambda f, a=_axis: f"%ctaid.{a}", 32)  # type: ignore[misc]
-    REGISTERS[f"%nclusterid.{_axis}"] = (lambda f, a=_axis: f.launch(f"grid_{a}"), 32)  # type: ignore[misc]
-    REGISTERS[f"%cluster_ctaid.{_axis}"] = (lambda f: "0", 32)
-    REGISTERS[f"%cluster_nctaid.{_axis}"] = (lambda f: "1", 32)
-REGISTERS["%cluster_ctarank"] = (lambda f: "0", 32)
-REGISTERS["%cluster_nctarank"] = (lambda f: "1", 32)
+    # In a launch without clusters every block is a cluster of its own.
+    REGISTERS[f"%clusterid.{_axis}"] = (_by_cluster("udiv", f"%ctaid.{_axis}", _axis), 32)
+    REGISTERS[f"%nclusterid.{_axis}"] = (_by_cluster("udiv", "", _axis), 32)
+    REGISTERS[f"%cluster_ctaid.{_axis}"] = (_by_cluster("urem", f"%ctaid.{_axis}", _axis), 32)
+    REGISTERS[f"%cluster_nctaid.{_axis}"] = (lambda f, a=_axis: f.launch(f"cluster_{a}"), 32)  # type: ignore[misc]
+REGISTERS["%cluster_ctarank"] = (_cluster_rank, 32)
+REGISTERS["%cluster_nctarank"] = (_cluster_size, 32)
 
 
 def special_register(frame: Frame, name: str) -> tuple[str, int] | None:
