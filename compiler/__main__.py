@@ -41,7 +41,6 @@ def inspect(item: Item, arch: str, stages: list[str]) -> None:
     target = target_of(arch)
     made = compile_function(item.pyfunc, item.signature, target, settings_of(item.options))
     for stage in stages:
-        assert made.typed is not None
         text = annotate(made.typed) if stage == "source" else code(made, target, stage)
         print(f"-- {made.name}: {stage}\n{text.rstrip()}\n")
 

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -268,6 +268,12 @@ def _log(data: bytes) -> str:
     return data.rstrip(b"\0").decode(errors="replace").strip()
 
 
+def candidates(tried: list[str] | None = None) -> Iterator[str]:
+    """Where an nvJitLink may be, as `toolkit.files` finds it; *tried* gets the places without."""
+    tried = [] if tried is None else tried
+    return toolkit.files(_LIBRARIES, _LOADER_NAMES, config.nvjitlink(), tried)
+
+
 @functools.cache
 def find() -> NvJitLink:
     """The first nvJitLink that loads, from the places `toolkit.files` names.
@@ -276,7 +282,7 @@ def find() -> NvJitLink:
         LibraryNotFound: with every place tried.
     """
     tried: list[str] = []
-    for path in toolkit.files(_LIBRARIES, _LOADER_NAMES, config.nvjitlink(), tried):
+    for path in candidates(tried):
         try:
             return NvJitLink(path)
         except OSError as error:

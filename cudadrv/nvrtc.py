@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -266,6 +266,12 @@ class Program:
         return buffer.raw
 
 
+def candidates(tried: list[str] | None = None) -> Iterator[str]:
+    """Where an NVRTC may be, as `toolkit.files` finds it; *tried* gets the places without."""
+    tried = [] if tried is None else tried
+    return toolkit.files(_LIBRARIES, _LOADER_NAMES, config.nvrtc(), tried)
+
+
 @functools.cache
 def find() -> Nvrtc:
     """The first NVRTC that loads, from the places `toolkit.files` names.
@@ -274,7 +280,7 @@ def find() -> Nvrtc:
         LibraryNotFound: with every place tried.
     """
     tried: list[str] = []
-    for path in toolkit.files(_LIBRARIES, _LOADER_NAMES, config.nvrtc(), tried):
+    for path in candidates(tried):
         try:
             return Nvrtc(path)
         except OSError as error:

@@ -92,10 +92,17 @@ class NvvmNotFound(LibraryNotFound):
 
 
 class Probe(NamedTuple):
-    """What libNVVM emits for some options: PTX ISA version, and the LLVM that it is based on."""
+    """What libNVVM emits for some options.
+
+    Attributes:
+        ptx: the PTX ISA version.
+        llvm: the LLVM that it is based on.
+        producer: what the PTX says of the compiler, its build among that.
+    """
 
     ptx: tuple[int, int]
     llvm: int
+    producer: str = ""
 
     @property
     def typed_pointers(self) -> bool:
@@ -196,7 +203,10 @@ class Nvvm:
         if version is None:
             return NvvmError("nvvmCompileProgram", 0, "the PTX has no .version:\n" + ptx)
         llvm = int(based_on.group(1)) if based_on else 7
-        return Probe((int(version.group(1)), int(version.group(2))), llvm)
+        producer = " ".join(
+            re.findall(r"^//[ \t]+(\S.*?)\s*$", ptx[: version.start()], re.MULTILINE)
+        )
+        return Probe((int(version.group(1)), int(version.group(2))), llvm, producer)
 
 
 _PROBE = f"""target triple = "{TRIPLE}"
@@ -377,16 +387,20 @@ def libdevice(nvvm: Nvvm | None = None) -> Path:
     Raises:
         NvvmNotFound: with every place tried.
     """
-    if override := config.libdevice():
-        places = [Path(override)]
-    else:
-        own = list(Path(nvvm.path).parents)[:3] if nvvm and Path(nvvm.path).is_absolute() else []
-        places = [root / _LIBDEVICE for root in [*own, *roots()]]
+    places = libdevice_places(nvvm.path if nvvm else "")
     for place in places:
         if place.is_file():
             return place
     tried = [f"{place}: no such file" for place in places]
     raise NvvmNotFound("libdevice.10.bc", "CUDADRV_LIBDEVICE", tried)
+
+
+def libdevice_places(library: str = "") -> list[Path]:
+    """Where libdevice.10.bc may be for the libNVVM of this path, the best place first."""
+    if override := config.libdevice():
+        return [Path(override)]
+    own = list(Path(library).parents)[:3] if library and Path(library).is_absolute() else []
+    return [root / _LIBDEVICE for root in [*own, *roots()]]
 
 
 _LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"

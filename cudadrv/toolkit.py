@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 
@@ -40,6 +40,32 @@ def files(
         if not found:
             tried.append(f"{root}: no {' or '.join(patterns)}")
     yield from names
+
+
+def stamps(places: Iterable[str]) -> list[str]:
+    """What changes with the libraries in *places*, as `files` gives them, without loading them.
+
+    A line a file: its path, its size and when it changed. For a bare name: the files of the
+    name that the environment puts first, and the cache of the system's loader.
+    """
+    found: list[str] = []
+    for place in places:
+        if os.sep in place:
+            found.append(stamp(place))
+        else:
+            folders = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+            found += [stamp(os.path.join(folder, place)) for folder in folders if folder]  # noqa: PTH118
+            found.append(stamp("/etc/ld.so.cache"))
+    return list(dict.fromkeys(found))
+
+
+def stamp(path: str | os.PathLike[str]) -> str:
+    """The path, size and time of the last change of a file, or that there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return f"{os.fspath(path)}: none"
+    return f"{os.fspath(path)}: {status.st_size} {status.st_mtime_ns}"
 
 
 class Functions:

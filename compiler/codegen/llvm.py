@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from functools import cache
 from pathlib import Path
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from cudadrv import nvvm
@@ -71,6 +73,15 @@ class LlvmCodegen:
 
     def __repr__(self) -> str:
         return f"LlvmCodegen({self.arch!r}, {self.ptx})"
+
+    @property
+    def identity(self) -> str:
+        """What its code depends on besides IR and target: versions, architecture, libdevice."""
+        version = ".".join(map(str, llvm.llvm_version_info))
+        data = self.libdevice.read_bytes() if self.libdevice else None
+        used = "none" if data is None else hashlib.sha256(data).hexdigest()
+        made = f"llvm {version} llvmlite {llvmlite.__version__}"
+        return f"{made} {self.arch} {self.ptx} libdevice {used}"
 
     def compile(self, llvm_ir: str, target: Target) -> str:
         """Compile a module to PTX, with what it calls of libdevice.

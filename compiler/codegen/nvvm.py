@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class NvvmCodegen:
         self.library = library
         self._lock = threading.Lock()
         self._arch, probe = _choose(library, target, legacy)
+        self._producer = probe.producer
         self.ptx = probe.ptx
         self.dialect = Dialect(
             nvvm.TRIPLE,
@@ -50,6 +52,13 @@ class NvvmCodegen:
 
     def __repr__(self) -> str:
         return f"NvvmCodegen({self.library.path!r}, {' '.join(self._arch)})"
+
+    @property
+    def identity(self) -> str:
+        """What its code depends on besides IR and target: versions, architecture, libdevice."""
+        known = " ".join(map(str, (*self.library.version, *self.library.ir_version)))
+        used = hashlib.sha256(self._libdevice).hexdigest() if self.libdevice else "none"
+        return f"nvvm {known} {self._producer} {' '.join(self._arch)} libdevice {used}"
 
     def compile(self, llvm_ir: str, target: Target) -> str:
         """Compile a module to PTX, with what it calls of libdevice.

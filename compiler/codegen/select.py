@@ -26,12 +26,17 @@ class Codegen(Protocol):
         libdevice: the file whose functions `compile` links where they are called; None: there is
             none, and a module must not call __nv_* functions that it does not define.
         ptx: the PTX ISA version that it emits.
+        identity: what its code depends on besides the IR and the target: versions and files.
     """
 
     name: str
     dialect: Dialect
     libdevice: Path | None
     ptx: PtxVersion
+
+    @property
+    def identity(self) -> str:
+        """See above."""
 
     def compile(self, llvm_ir: str, target: Target) -> str:
         """PTX of a module; raises CodegenError."""
@@ -52,12 +57,21 @@ def select(target: Target, force: str | None = None) -> Codegen:
         NoCodegen: none fits; says for each why not. LLVM does not stand in for a libNVVM that the
             variable CUDADRV_NVVM names.
     """
+    return _select(Target(target.cc, target.ptx, target.suffix), choice_of(force))
+
+
+def choice_of(force: str | None) -> str:
+    """The choice that *force*, or the environment where that is None, means.
+
+    Raises:
+        ValueError: there is no such choice.
+    """
     choice = force or config.codegen()
     if choice not in CHOICES:
         raise ValueError(
             f"code generator {choice!r} (COMPILER_CODEGEN): one of {', '.join(CHOICES)}"
         )
-    return _select(Target(target.cc, target.ptx, target.suffix), choice)
+    return choice
 
 
 @cache

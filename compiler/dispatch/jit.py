@@ -12,6 +12,7 @@ import cudadrv
 from .. import types
 from ..codegen import Target
 from ..frontend.program import Program
+from ..frontend.source import remember
 from ..signature import normalize
 from ..types import Signature, Type
 from ..typing.promotion import converts
@@ -42,6 +43,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         self.definitions: dict[tuple[tuple[int, int], tuple[Type, ...]], CUDAKernel] = {}
         self._targets: dict[int, Target] = {}
         functools.update_wrapper(self, pyfunc)
+        remember(pyfunc)
         for signature in signatures:
             if signature.returns not in (None, types.none):
                 raise TypeError(f"the signature {signature} of a kernel must return void")
@@ -154,6 +156,7 @@ class DeviceFunction:
         self.pyfunc = pyfunc
         self.signature = signature
         functools.update_wrapper(self, pyfunc)
+        remember(pyfunc)
         if signature is not None:
             Program(REGISTRY).specialize(pyfunc, signature.args)
 
@@ -180,7 +183,8 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
             approximate division and functions; its parts `ftz`, `prec_div`, `prec_sqrt` override
             it), `debug`, `lineinfo`, `opt` (0 to 3), `codegen` ("nvvm", "llvm"), `link` (files or
             codes such as PTXSource), `lto` (optimise across them), `max_registers`,
-            `launch_bounds` (threads of a block, or that and blocks of a multiprocessor). With
+            `launch_bounds` (threads of a block, or that and blocks of a multiprocessor), `cache`
+            (keep the code on disk for other processes). With
             `debug` what a kernel raises or asserts, and a division by zero, is raised by the
             launch, which then waits for the kernel; with `boundscheck` an index out of range.
 

@@ -179,9 +179,7 @@ class CUDAKernel(CUDAKernelBase):
 
     def inspect_types(self, file: TextIO | None = None) -> None:
         """Print the source, each line with the types of what it assigns."""
-        typed = self.compiled.typed
-        text = self.compiled.annotated if typed is None else annotate(typed)
-        print(text, file=file or sys.stdout)
+        print(annotate(self.compiled.typed), file=file or sys.stdout)
 
 
 def target_of(device: cudadrv.Device, **options: Any) -> Target:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import cudadrv
-from cudadrv import nvjitlink
+from cudadrv import nvjitlink, nvrtc, toolkit
 from cudadrv.linker import KINDS
 from cudadrv.toolkit import LibraryNotFound
 
+from .. import cache
 from ..codegen import Target
+from ..codegen.recorded import sources
 from .pipeline import Compiled
 
 Callback = Callable[[Any], None]
@@ -188,7 +191,7 @@ def load(compiled: Compiled) -> cudadrv.Library:
     if not compiled.link and not compiled.too_new and compiled.ltoir is None:
         return cudadrv.load(compiled.ptx)
     device = cudadrv.current_context().device
-    library = cudadrv.load(link(compiled, Target(device.compute_capability)))
+    library = cudadrv.load(_linked(compiled, Target(device.compute_capability)))
     codes = [item for item in compiled.link if isinstance(item, LinkableCode)]
     for code in codes:
         if code.setup_callback is not None:
@@ -198,6 +201,39 @@ def load(compiled: Compiled) -> cudadrv.Library:
         # Finalizers run from the last to the first, so this one comes before the unloading.
         weakref.finalize(library, _tear_down, ends, library.handle)
     return library
+
+
+def _linked(compiled: Compiled, target: Target) -> bytes:
+    """As `link`, from the cache if the same was linked before."""
+    codes = [code_of(item) for item in compiled.link]
+    store = cache.store(compiled.cached)
+    if store is None or any(code.kind == "cu" and _INCLUDES.search(code.data) for code in codes):
+        return link(compiled, target)
+    name = cache.key(
+        "linked",
+        sources(),
+        *_linkers(),
+        target.arch,
+        compiled.ptx,
+        compiled.ltoir or b"",
+        *(part for code in codes for part in (code.kind, code.name, code.data)),
+    )
+    found = store.get(name)
+    if found is not None:
+        return found[0]
+    linked = link(compiled, target)
+    store.put(name, linked)
+    return linked
+
+
+# What is included may change and the code that includes it not, so that is linked every time.
+_INCLUDES = re.compile(rb"#\s*(?:include|embed)|__has_include|__has_embed|__DATE__|__TIME")
+
+
+def _linkers() -> list[str]:
+    """What changes with the linkers that there are, the driver's own among them."""
+    driver = "emulator" if cudadrv.is_emulator() else str(cudadrv.driver_version())
+    return [driver, *toolkit.stamps([*nvjitlink.candidates(), *nvrtc.candidates()])]
 
 
 def _tear_down(callbacks: list[Callback], handle: int) -> None:

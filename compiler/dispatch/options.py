@@ -12,6 +12,7 @@ TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sq
 OPTIONS = (
     *TARGET_OPTIONS, "codegen", "link", "lto", "lineinfo", "max_registers", "launch_bounds",
     "boundscheck",
+    "cache",
 )  # fmt: skip
 
 
@@ -45,4 +46,5 @@ def settings_of(options: dict[str, Any]) -> Settings:
         registers,
         bounds,
         bool(options.get("boundscheck")),
+        bool(options.get("cache")),
     )

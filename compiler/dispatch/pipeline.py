@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from llvmlite import ir
 
-from .. import lang, types
+from .. import cache, lang, types
 from ..codegen import Codegen, NoCodegen, NvvmCodegen, Target, select
+from ..codegen.recorded import Outdated, actual, record, sources
 from ..errors import CompileError
 from ..frontend.infer import Typed
 from ..frontend.program import Program as Inference
@@ -42,6 +43,7 @@ class Settings:
         launch_bounds: the most threads of a block; or that, and how many blocks a multiprocessor
             should hold, and how many a cluster has at most.
         boundscheck: an index out of range is an IndexError.
+        cache: keep the code on disk, and take it from there.
     """
 
     codegen: str | None = None
@@ -51,6 +53,7 @@ class Settings:
     max_registers: int | None = None
     launch_bounds: tuple[int, ...] = ()
     boundscheck: bool = False
+    cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +63,28 @@ class Compiled:
     Attributes:
         name: its name in the PTX.
         args: the types of its arguments.
-        typed: the typed function, for inspection; None if the code comes from the cache.
+        typed: the typed function, for inspection.
         llvm_ir: the IR that the code generator was given.
         ptx: the PTX text.
         link: what must be linked to it.
         ltoir: the same as LTO-IR, if that was asked for and the generator makes it.
         returns: what it returns.
         too_new: the PTX is newer than the driver reads, so it needs a linker that reads it.
-        annotated: the source with types, if the code comes from the cache.
         failures: the exceptions that it reports, by their numbers.
+        cached: what is linked from it may be kept on disk.
     """
 
     name: str
     args: tuple[Type, ...]
-    typed: Typed | None
+    typed: Typed
     llvm_ir: str
     ptx: str
     link: tuple[Any, ...] = ()
     ltoir: bytes | None = None
     returns: Type = types.none
     too_new: bool = False
-    annotated: str = ""
     failures: tuple[Failure, ...] = ()
+    cached: bool = False
 
 
 def compile_kernel(
@@ -97,13 +100,16 @@ def compile_kernel(
         CodegenError: no code generator fits the target, or it failed.
     """
     settings = settings or Settings()
-    with _LOCK:
-        generator = _generator(target, settings)
+
+    def make(generator: Codegen) -> Compiled:
         inference = Inference(REGISTRY, generator.libdevice is not None, target.debug)
         typed = infer_kernel(pyfunc, args, inference)
         program = _program(target, generator, target.debug, settings.boundscheck)
-        _bound(program, program.kernel(typed, kernel_name(typed)), settings)
-        return _finish(kernel_name(typed), args, typed, program, target, settings, inference)
+        name = kernel_name(typed)
+        _bound(program, program.kernel(typed, name), settings)
+        return _finish(Request(name, args, target, settings), typed, program, inference, generator)
+
+    return _with_generator(target, settings, make)
 
 
 def compile_device(
@@ -125,52 +131,110 @@ def compile_device(
         CodegenError: no code generator fits the target, or it failed.
     """
     settings = settings or Settings()
-    with _LOCK:
-        generator = _generator(target, settings)
+
+    def make(generator: Codegen) -> Compiled:
         inference = Inference(REGISTRY, generator.libdevice is not None)
         typed = inference.specialize(pyfunc, args)
         program = _program(target, generator)
-        name = name or symbol(typed.function.name)
-        cabi.export(program, typed, name, typed.returns if returns is None else returns)
-        made = _finish(name, args, typed, program, target, settings, inference)
-        return replace(made, returns=typed.returns if returns is None else returns)
+        symbol_name = name or symbol(typed.function.name)
+        result = typed.returns if returns is None else returns
+        cabi.export(program, typed, symbol_name, result)
+        request = Request(symbol_name, args, target, settings, result)
+        return _finish(request, typed, program, inference, generator)
+
+    return _with_generator(target, settings, make)
 
 
-def _generator(target: Target, settings: Settings) -> Codegen:
+def _with_generator(
+    target: Target, settings: Settings, make: Callable[[Codegen], Compiled]
+) -> Compiled:
+    """What *make* gives for the code generator, which is one on record where there is a cache."""
+    store = cache.store(settings.cache)
+    with _LOCK:
+        try:
+            return make(_generator(target, settings, store))
+        except Outdated:
+            return make(_generator(target, settings, None))
+
+
+def _generator(target: Target, settings: Settings, store: cache.Store | None) -> Codegen:
     """The code generator; if its PTX is too new, the cubin that is linked from it is not."""
+
+    def chosen(target: Target, choice: str | None) -> Codegen:
+        return record(target, choice, store) if store else select(target, choice)
+
     if settings.lto and settings.codegen != "llvm":
         try:
             # NVRTC's and nvcc's LTO-IR is of this dialect, and one link takes but one.
-            return select(replace(target, ptx=None), "nvvm7")
+            return chosen(replace(target, ptx=None), "nvvm7")
         except NoCodegen:
             pass
     try:
-        return select(target, settings.codegen)
+        return chosen(target, settings.codegen)
     except NoCodegen:
         if target.ptx is None:
             raise
-        return select(replace(target, ptx=None), settings.codegen)
+        return chosen(replace(target, ptx=None), settings.codegen)
+
+
+class Request(NamedTuple):
+    """What is compiled: its name, its argument types, for what, how, and what it returns."""
+
+    name: str
+    args: tuple[Type, ...]
+    target: Target
+    settings: Settings
+    returns: Type = types.none
 
 
 def _finish(
-    name: str,
-    args: tuple[Type, ...],
+    request: Request,
     typed: Typed,
     program: LoweringProgram,
-    target: Target,
-    settings: Settings,
     inference: Inference,
+    generator: Codegen,
 ) -> Compiled:
-    generator = _generator(target, settings)
     text = str(program.module.llvm)
+    target, settings = request.target, request.settings
+    ptx, ltoir = _code(text, target, settings, generator)
+    return Compiled(
+        request.name,
+        request.args,
+        typed,
+        text,
+        ptx,
+        tuple(dict.fromkeys((*settings.link, *_links(inference)))),
+        ltoir,
+        request.returns,
+        too_new=target.ptx is not None and generator.ptx > target.ptx,
+        failures=tuple(program.module.failures),
+        cached=settings.cache,
+    )
+
+
+def _code(
+    text: str, target: Target, settings: Settings, generator: Codegen
+) -> tuple[str, bytes | None]:
+    """PTX, and LTO-IR if that is asked for, of a module: from the cache, or compiled now."""
+    store = cache.store(settings.cache)
+    if store is None:
+        return _compiled(text, target, settings, generator)
+    name = cache.key("code", sources(), generator.identity, repr(target), str(settings.lto), text)
+    found = store.get(name)
+    if found is not None:
+        return found[0].decode(), found[1] or None
+    ptx, ltoir = _compiled(text, target, settings, actual(generator))
+    store.put(name, ptx.encode(), ltoir or b"")
+    return ptx, ltoir
+
+
+def _compiled(
+    text: str, target: Target, settings: Settings, generator: Codegen
+) -> tuple[str, bytes | None]:
     ltoir = None
     if settings.lto and isinstance(generator, NvvmCodegen):
         ltoir = generator.compile_lto(text, target)
-    link = tuple(dict.fromkeys((*settings.link, *_links(inference))))
-    too_new = target.ptx is not None and generator.ptx > target.ptx
-    ptx = generator.compile(text, target)
-    failures = tuple(program.module.failures)
-    return Compiled(name, args, typed, text, ptx, link, ltoir, too_new=too_new, failures=failures)
+    return generator.compile(text, target), ltoir
 
 
 def _links(inference: Inference) -> list[Any]:

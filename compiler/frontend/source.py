@@ -6,11 +6,26 @@ import ast
 import copy
 import linecache
 import types
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..errors import CompileError, Span
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _TREES: dict[str, tuple[tuple[str, ...], ast.Module]] = {}
+# The text of the file of each function when it was first asked for: later it may be edited.
+_LINES: WeakKeyDictionary[types.CodeType, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def remember(pyfunc: Any) -> tuple[str, ...]:
+    """The lines of the function's file; from then on what is written to it does not matter."""
+    code = pyfunc.__code__
+    lines = _LINES.get(code)
+    if lines is None:
+        linecache.checkcache(code.co_filename)  # The module may have been reloaded.
+        lines = tuple(linecache.getlines(code.co_filename, pyfunc.__globals__))
+        _LINES[code] = lines
+    return lines
 
 
 class Source:
@@ -43,7 +58,7 @@ class Source:
 
 def _find(pyfunc: types.FunctionType) -> tuple[FunctionNode, tuple[str, ...]]:
     code = pyfunc.__code__
-    lines = tuple(linecache.getlines(code.co_filename, pyfunc.__globals__))
+    lines = remember(pyfunc)
     where = f"{pyfunc.__qualname__} defined at {code.co_filename}:{code.co_firstlineno}"
     if not lines:
         raise CompileError(_no_source(where))

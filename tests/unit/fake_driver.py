@@ -63,3 +63,57 @@ def installed(fake: FakeDriver | None) -> Iterator[FakeDriver | None]:
     finally:
         patch.undo()
         raw.forget()
+
+
+def old_driver(version: int = 11040, **functions: Callable[..., int]) -> FakeDriver:
+    """A driver of CUDA 11.4: no libraries, no cuLaunchKernelEx, no parameter information."""
+
+    def zero(*arguments):
+        return 0
+
+    def current(out):
+        return store(out, ctypes.c_void_p, 64)
+
+    def attribute(out, number, function):
+        return store(out, ctypes.c_int, 1024)
+
+    def one(out, *arguments):
+        return store(out, ctypes.c_int, 1)
+
+    def load(out, image, *options):
+        return store(out, ctypes.c_void_p, 77)
+
+    def find(out, handle, name):
+        if ctypes.string_at(name) != b"f":
+            return 500
+        return store(out, ctypes.c_void_p, 88)
+
+    known = {
+        "cuCtxGetCurrent": current,
+        "cuCtxPushCurrent_v2": zero,
+        "cuCtxPopCurrent_v2": zero,
+        "cuCtxGetDevice": lambda out: store(out, ctypes.c_int, 0),
+        "cuDeviceGet": lambda out, ordinal: store(out, ctypes.c_int, ordinal),
+        "cuDeviceGetCount": one,
+        "cuDeviceGetAttribute": lambda out, number, device: store(out, ctypes.c_int, 1024),
+        "cuModuleLoadDataEx": load,
+        "cuModuleUnload": zero,
+        "cuModuleGetFunction": find,
+        "cuFuncGetAttribute": attribute,
+        "cuLaunchKernel": zero,
+        "cuLaunchCooperativeKernel": zero,
+    }
+    return FakeDriver(version=version, **{**known, **functions})
+
+
+def launching_driver(**functions: Callable[..., int]) -> FakeDriver:
+    """A driver of CUDA 13.9, compute capability 9.0, that loads and launches but runs nothing."""
+
+    def find(out, handle, name):
+        return store(out, ctypes.c_void_p, 88)
+
+    def attribute(out, number, device):
+        return store(out, ctypes.c_int, {75: 9, 76: 0}.get(number, 1024))
+
+    given = {"cuModuleGetFunction": find, "cuDeviceGetAttribute": attribute, **functions}
+    return old_driver(13090, **given)

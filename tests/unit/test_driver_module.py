@@ -8,7 +8,7 @@ import pytest
 
 import cudadrv as cu
 from cudadrv import errors, module
-from tests.unit.fake_driver import FakeDriver, installed, store
+from tests.unit.fake_driver import FakeDriver, installed, old_driver
 
 PTX = ".version 8.3\n.target sm_80\n.address_size 64\n.visible .entry f() { ret; }\n"
 PTX += ".extern .global .align 4 .u32 g;\n.visible .entry h()\n{ ret; }\n"
@@ -49,47 +49,6 @@ def test_text_and_binary_are_told_apart():
     assert module.ptx_text(PTX.encode() + b"\0") == PTX
     for binary in (b"\x7fELF\x02", b"\x50\xed\x55\xba", b"ab\0cd"):
         assert module.ptx_text(binary) is None
-
-
-def old_driver(**functions):
-    """A driver of CUDA 11.4: no libraries, no cuLaunchKernelEx, no parameter information."""
-
-    def zero(*arguments):
-        return 0
-
-    def current(out):
-        return store(out, ctypes.c_void_p, 64)
-
-    def attribute(out, number, function):
-        return store(out, ctypes.c_int, 1024)
-
-    def one(out, *arguments):
-        return store(out, ctypes.c_int, 1)
-
-    def load(out, image, *options):
-        return store(out, ctypes.c_void_p, 77)
-
-    def find(out, handle, name):
-        if ctypes.string_at(name) != b"f":
-            return 500
-        return store(out, ctypes.c_void_p, 88)
-
-    known = {
-        "cuCtxGetCurrent": current,
-        "cuCtxPushCurrent_v2": zero,
-        "cuCtxPopCurrent_v2": zero,
-        "cuCtxGetDevice": lambda out: store(out, ctypes.c_int, 0),
-        "cuDeviceGet": lambda out, ordinal: store(out, ctypes.c_int, ordinal),
-        "cuDeviceGetCount": one,
-        "cuDeviceGetAttribute": lambda out, number, device: store(out, ctypes.c_int, 1024),
-        "cuModuleLoadDataEx": load,
-        "cuModuleUnload": zero,
-        "cuModuleGetFunction": find,
-        "cuFuncGetAttribute": attribute,
-        "cuLaunchKernel": zero,
-        "cuLaunchCooperativeKernel": zero,
-    }
-    return FakeDriver(version=11040, **{**known, **functions})
 
 
 OLD_PTX = PTX.replace("8.3", "7.4")

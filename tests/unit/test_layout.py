@@ -48,6 +48,7 @@ LAYERS = [
     "cudadrv",
     "compiler.config",
     "compiler.errors",
+    "compiler.cache",
     "compiler.types",
     "compiler.signature",
     "compiler.typing",

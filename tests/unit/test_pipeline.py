@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 import shutil
@@ -183,3 +184,24 @@ def test_long_functions_compile(tmp_path):
     namespace: dict[str, object] = {}
     exec(compile(path.read_text(), str(path), "exec"), namespace)
     infer_kernel(namespace["k"], (F32[::1],))
+
+
+def test_edited_file_does_not_change_what_was_imported(tmp_path):
+    """The text that counts is that of the file when jit saw the function, until it is reloaded."""
+    path = tmp_path / "edited.py"
+
+    def load(value):
+        path.write_text(f"import compiler as cuda\n@cuda.jit\ndef k(x):\n    x[0] = {value}\n")
+        spec = importlib.util.spec_from_file_location("edited", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.k
+
+    def text(kernel):
+        return str(compile_kernel(kernel.pyfunc, (F32[::1],), Target((9, 0))).llvm_ir)
+
+    first = load(3)
+    path.write_text(path.read_text().replace("= 3", "= 4444"))
+    assert "0x4008000000000000" in text(first)
+    assert "0x4014000000000000" in text(load(5))
+    assert "0x4008000000000000" in text(first)
