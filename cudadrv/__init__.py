@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
+    from cudadrv.copies import memcpy, memcpy_batch, memcpy_peer
     from cudadrv.cuda_array import CudaArray, MipmappedArray
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
         OutOfMemory,
     )
     from cudadrv.event import Event
+    from cudadrv.fills import memset, memset_2d
+    from cudadrv.host_memory import PinnedMemory
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
-    from cudadrv.memory import DeviceMemory, PinnedMemory, mem_alloc, memcpy, memset
+    from cudadrv.memory import DeviceMemory, mem_alloc
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.stream import Stream
 
@@ -50,15 +53,18 @@ HOME = {
     "cleanup": "defer_cleanup pending",
     "context": "CudaWarning Resource current_context",
     "cuda_array": "CudaArray MipmappedArray",
+    "copies": "memcpy memcpy_batch memcpy_peer",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
     "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
     "NameNotFound NotSupported NotSupportedByDriver OutOfMemory",
     "event": "Event",
+    "fills": "memset memset_2d",
+    "host_memory": "PinnedMemory",
     "kernel": "Kernel",
     "library": "use_driver",
     "linker": "LinkError Linker",
-    "memory": "DeviceMemory PinnedMemory mem_alloc memcpy memset",
+    "memory": "DeviceMemory mem_alloc",
     "module": "Library load newest_ptx",
     "stream": "Stream",
 }
@@ -104,7 +110,10 @@ __all__ = [
     "load",
     "mem_alloc",
     "memcpy",
+    "memcpy_batch",
+    "memcpy_peer",
     "memset",
+    "memset_2d",
     "newest_ptx",
     "pending",
     "pinned_array",

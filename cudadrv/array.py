@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv.memory import DeviceMemory, PinnedMemory, interface_nbytes, mem_alloc, memcpy, transfer
+from cudadrv.buffers import interface_nbytes
+from cudadrv.copies import memcpy, transfer
+from cudadrv.host_memory import PinnedMemory
+from cudadrv.memory import DeviceMemory, mem_alloc
 
 if TYPE_CHECKING:
     from typing_extensions import Self

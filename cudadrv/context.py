@@ -53,7 +53,9 @@ class CudaWarning(RuntimeWarning):
     """The driver refused to release something that was garbage-collected."""
 
 
-def release(context: int, made: object, function: str, *arguments: Any) -> None:
+def release(
+    context: int, made: object, function: str | Callable[..., int], *arguments: Any
+) -> None:
     """Release something in its context, from wherever the garbage collector happens to run.
 
     While a capture of ours forbids it, or ``defer_cleanup()``, it waits. Nothing is raised: at
@@ -61,7 +63,7 @@ def release(context: int, made: object, function: str, *arguments: Any) -> None:
 
     Args:
         made: what ``origin`` of the context was when the object was made.
-        function: the driver function, by its name in ``raw``.
+        function: the driver function, by its name in ``raw``, or one that returns a CUresult.
         arguments: what it takes: ints, or Resources, of which a closed one counts as 0.
     """
     if sys.is_finalizing() or made != origin(context):
@@ -71,7 +73,7 @@ def release(context: int, made: object, function: str, *arguments: Any) -> None:
         return
     given = [(each._handle or 0) if isinstance(each, Resource) else each for each in arguments]
     try:
-        call = getattr(raw, function)
+        call = getattr(raw, function) if isinstance(function, str) else function
         if raw.cuCtxPushCurrent(context):
             return
         code = relaxed(call, *given)
@@ -79,8 +81,8 @@ def release(context: int, made: object, function: str, *arguments: Any) -> None:
     except RuntimeError:
         return
     if code and code not in GONE:
-        handle = f"{given[0]:#x}"
-        warnings.warn(f"{function} of {handle} returned {code}", CudaWarning, stacklevel=2)
+        name, handle = getattr(function, "__name__", function), f"{given[0]:#x}"
+        warnings.warn(f"{name} of {handle} returned {code}", CudaWarning, stacklevel=2)
 
 
 def origin(context: int) -> tuple[object, int]:
@@ -95,11 +97,17 @@ class Resource:
         context: the handle of its context.
     """
 
-    # The driver function that releases it, by the name it has in ``raw``.
-    RELEASE = ""
+    # What releases it: a driver function by the name it has in ``raw``, or a static method that
+    # returns a CUresult.
+    RELEASE: Any = ""
 
     def __init__(
-        self, handle: int, context: int = 0, owned: bool = True, *more: int | Resource
+        self,
+        handle: int,
+        context: int = 0,
+        owned: bool = True,
+        *more: int | Resource,
+        lives: object = None,
     ) -> None:
         """Take a handle.
 
@@ -107,14 +115,21 @@ class Resource:
             context: the handle of the context that it lives in.
             owned: whether closing it releases it.
             more: what RELEASE takes after the handle; Resources among it are kept alive till then.
+            lives: what is to be garbage for the release, if not this object.
         """
         self._handle: int | None = handle
         self.context = context
-        self._finalizer: weakref.finalize[..., Resource] | None = None
+        self._finalizer: weakref.finalize[..., Any] | None = None
         if owned:
             made = origin(context)
             self._finalizer = weakref.finalize(
-                self, release, context, made, self.RELEASE, handle, *more
+                self if lives is None else lives,
+                release,
+                context,
+                made,
+                self.RELEASE,
+                handle,
+                *more,
             )
             self._finalizer.atexit = False
 

@@ -275,6 +275,6 @@ def create(function: str, layout: ArrayLayout, *more: int) -> tuple[int, int]:
     if code:
         hint = f"asked for {layout}"
         if code == OUT_OF_MEMORY:
-            hint = f"{hint}; {memory_hint(code, layout.nbytes or 0)}"
+            hint = f"{hint}; {memory_hint(layout.nbytes or 0)}"
         raise driver.error(code, raw.symbol(function), hint)
     return found.value or 0, context.handle

@@ -1,15 +1,14 @@
-"""Device memory, pinned host memory, and copies between them."""
+"""Device memory: bytes on a device, their owner, and views of them."""
 
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any
 
-from cudadrv import driver
+from cudadrv import checks, driver, raw
+from cudadrv.buffers import interface_nbytes
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.errors import ClosedError
-from cudadrv.stream import stream_handle
 
 
 class DeviceMemory(Resource):
@@ -24,7 +23,14 @@ class DeviceMemory(Resource):
     __cuda_memory__ = True
 
     def __init__(
-        self, handle: int, nbytes: int, context: int = 0, owner: object = None, owned: bool = False
+        self,
+        handle: int,
+        nbytes: int,
+        context: int = 0,
+        owner: object = None,
+        owned: bool = False,
+        more: tuple[Any, ...] = (),
+        lives: object = None,
     ) -> None:
         """Describe memory that exists; ``mem_alloc`` makes new one.
 
@@ -32,6 +38,7 @@ class DeviceMemory(Resource):
             handle: its device address.
             owner: what to keep alive as long as this object.
             owned: whether this object frees it.
+            more, lives: as of Resource.
         """
         self.nbytes = nbytes
         self.owner = owner
@@ -39,7 +46,37 @@ class DeviceMemory(Resource):
         self._root = getattr(owner, "_root", None) or (
             owner if isinstance(owner, Resource) else None
         )
-        super().__init__(handle, context, owned)
+        super().__init__(handle, context, owned, *more, lives=lives)
+
+    @classmethod
+    def adopt(cls, memory: Any, nbytes: int | None = None) -> DeviceMemory:
+        """Use memory that another library made and owns.
+
+        Args:
+            memory: its device address, or a contiguous device array, which is kept alive.
+            nbytes: its size; by default all from the address to the end of the allocation.
+
+        Raises:
+            TypeError: it is neither.
+            ValueError: it is smaller than *nbytes*.
+            CudaError: the driver knows of no memory at this address.
+
+        C: cuMemGetAddressRange_v2
+        """
+        if isinstance(memory, DeviceMemory):
+            address, there = memory.handle, memory.nbytes
+        elif hasattr(memory, "__cuda_array_interface__"):
+            interface = memory.__cuda_array_interface__
+            address, there = interface["data"][0] or 0, interface_nbytes(interface)
+        else:
+            address = checks.address(memory)
+            start, length = in_context(driver.cuMemGetAddressRange, address)
+            there = start + length - address
+        count = there if nbytes is None else checks.size(nbytes)
+        if count > there:
+            raise ValueError(f"nbytes={count}: from {address:#x} on there are {there} bytes")
+        owner = None if isinstance(memory, int) else memory
+        return DeviceMemory(address, count, current_context().handle, owner)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.nbytes} bytes)"
@@ -67,7 +104,11 @@ class DeviceMemory(Resource):
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise TypeError("device memory is cut with memory[start:stop], in bytes")
         start, stop, _ = part.indices(self.nbytes)
-        return DeviceMemory(self.handle + start, max(0, stop - start), self.context, self)
+        return self._part(self.handle + start, max(0, stop - start))
+
+    def _part(self, handle: int, nbytes: int) -> DeviceMemory:
+        """A view of bytes of this memory."""
+        return DeviceMemory(handle, nbytes, self.context, self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -90,20 +131,36 @@ def mem_alloc(nbytes: int) -> DeviceMemory:
 
     C: cuMemAlloc_v2
     """
-    nbytes = operator.index(nbytes)
-    if nbytes < 0:
-        raise ValueError(f"cannot allocate {nbytes} bytes: the size must not be negative")
+    nbytes = checks.size(nbytes)
     context = current_context().handle
     if nbytes == 0:
         return DeviceMemory(0, 0, context)
+    return DeviceMemory(allocate("cuMemAlloc", nbytes), nbytes, context, owned=True)
+
+
+def allocate(name: str, nbytes: int, *arguments: Any) -> int:
+    """The address that the driver function *name* gives for *nbytes*.
+
+    Raises:
+        OutOfMemory: with how much there is.
+    """
     pointer = ctypes.c_uint64()
-    code = driver.cuMemAlloc.raw(ctypes.byref(pointer), nbytes)
+    code = getattr(driver, name).raw(ctypes.byref(pointer), nbytes, *arguments)
     if code:
-        raise driver.error(code, "cuMemAlloc_v2", memory_hint(code, nbytes))
-    return DeviceMemory(pointer.value, nbytes, context, owned=True)
+        raise failure(code, name, nbytes)
+    return pointer.value
 
 
-def memory_hint(code: int, nbytes: int) -> str:
+def failure(code: int, name: str, nbytes: int) -> Any:
+    """The exception for an allocation of *nbytes* that failed in the driver function *name*."""
+    hint = memory_hint(nbytes) if code == OUT_OF_MEMORY else ""
+    return driver.error(code, raw.symbol(name), hint)
+
+
+OUT_OF_MEMORY = 2
+
+
+def memory_hint(nbytes: int) -> str:
     """For a failed allocation: what was asked for and what there is."""
     asked = f"asked for {amount(nbytes)}"
     try:
@@ -121,197 +178,3 @@ def amount(nbytes: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f} {unit}" if unit != "bytes" else f"{nbytes} bytes"
-
-
-class PinnedMemory(Resource):
-    """Host memory that the device reads and writes directly, so that copies are fast.
-
-    Attributes:
-        nbytes: its size.
-    """
-
-    RELEASE = "cuMemFreeHost"
-
-    def __init__(self, nbytes: int) -> None:
-        """Allocate *nbytes* in the current context, usable from every context.
-
-        C: cuMemHostAlloc
-        """
-        self.nbytes = nbytes
-        context = current_context().handle
-        super().__init__(driver.cuMemHostAlloc(max(nbytes, 1), 1), context)
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """The bytes as a one-dimensional array of uint8."""
-        return {
-            "shape": (self.nbytes,),
-            "typestr": "|u1",
-            "data": (self.handle, False),
-            "strides": None,
-            "version": 3,
-        }
-
-
-class Span:
-    """One end of a copy: an address with its size, on the device or on the host."""
-
-    def __init__(self, address: Any, nbytes: int | None, on_device: bool, keep: object) -> None:
-        self.address = address
-        self.nbytes = nbytes
-        self.on_device = on_device
-        self.keep = keep
-
-
-def span(thing: Any, writable: bool) -> Span:
-    """Where the bytes of *thing* lie.
-
-    Raises:
-        TypeError: it has no bytes that can be copied.
-        ValueError: they are not contiguous, or read-only where they must be written.
-    """
-    if isinstance(thing, DeviceMemory):
-        return Span(thing.handle, thing.nbytes, True, thing)
-    if isinstance(thing, int):
-        return Span(thing, None, True, None)
-    interface = getattr(thing, "__cuda_array_interface__", None)
-    if interface is not None:
-        return Span(interface["data"][0], interface_nbytes(interface), True, thing)
-    try:
-        view = memoryview(thing)
-    except TypeError:
-        raise TypeError(
-            f"cannot copy {type(thing).__name__}: it is neither device memory nor a host buffer"
-        ) from None
-    if not (view.c_contiguous or view.f_contiguous):
-        raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
-    if writable and view.readonly:
-        raise ValueError("the destination is read-only")
-    return Span(host_address(thing, view), view.nbytes, False, view)
-
-
-def host_address(thing: Any, view: memoryview) -> Any:
-    """What ctypes passes for the memory of a host buffer."""
-    interface = getattr(thing, "__array_interface__", None)
-    if interface is not None:
-        return interface["data"][0]
-    if isinstance(thing, bytes):
-        return thing
-    if view.readonly:
-        return bytes(view)
-    return ctypes.byref(ctypes.c_char.from_buffer(thing)) if view.nbytes else None
-
-
-def interface_nbytes(interface: dict[str, Any]) -> int:
-    """The size of a contiguous array that another library describes.
-
-    Raises:
-        ValueError: it is not contiguous.
-    """
-    shape, itemsize = interface["shape"], int(interface["typestr"][2:])
-    nbytes = itemsize
-    expected = []
-    for length in reversed(shape):
-        expected.append(nbytes)
-        nbytes *= length
-    strides = interface.get("strides")
-    if strides is not None and nbytes and tuple(strides) != tuple(reversed(expected)):
-        forward = itemsize
-        for length, stride in zip(shape, strides, strict=True):
-            if stride != forward:
-                raise ValueError("the device array is not contiguous: copy it to a new one first")
-            forward *= length
-    return nbytes
-
-
-def memcpy(dst: Any, src: Any, nbytes: int | None = None, stream: object = None) -> None:
-    """Copy bytes between device and host memory, or within either.
-
-    Args:
-        dst: device memory, a contiguous device array of any library, a device address, or a
-            writable contiguous host buffer.
-        src: the same, or a read-only host buffer.
-        nbytes: how many; by default all of *src*, which must then fit into *dst*.
-        stream: where to order it. Without, the call returns when the copy is done; with, host
-            memory must stay unchanged until then.
-
-    Raises:
-        ValueError: more bytes than *dst* or *src* has.
-        ClosedError: a buffer was closed.
-
-    C: cuMemcpyHtoD_v2, cuMemcpyDtoH_v2, cuMemcpyDtoD_v2, and their Async forms
-    """
-    target, source = span(dst, True), span(src, False)
-    count = copy_size(target, source, nbytes)
-    if count == 0:
-        return
-    if not (target.on_device or source.on_device):
-        ctypes.memmove(target.address, source.address, count)
-        return
-    kind = ("DtoD" if source.on_device else "HtoD") if target.on_device else "DtoH"
-    transfer(kind, target.address, source.address, count, stream)
-
-
-def transfer(kind: str, dst: Any, src: Any, nbytes: int, stream: object) -> None:
-    """Copy *nbytes*, more than none, in the direction *kind*: "HtoD", "DtoH" or "DtoD".
-
-    C: cuMemcpyHtoD_v2 and its like, or the Async form if there is a stream
-    """
-    if stream is None:
-        in_context(getattr(driver, "cuMemcpy" + kind), dst, src, nbytes)
-    else:
-        function = getattr(driver, "cuMemcpy" + kind + "Async")
-        in_context(function, dst, src, nbytes, stream_handle(stream))
-
-
-def copy_size(target: Span, source: Span, nbytes: int | None) -> int:
-    """How many bytes to copy, checked against both ends."""
-    if nbytes is None:
-        nbytes = source.nbytes if source.nbytes is not None else target.nbytes
-        if nbytes is None:
-            raise ValueError("a copy between two addresses needs nbytes=")
-    if nbytes < 0:
-        raise ValueError(f"cannot copy {nbytes} bytes: the size must not be negative")
-    for name, end in (("destination", target), ("source", source)):
-        if end.nbytes is not None and nbytes > end.nbytes:
-            raise ValueError(
-                f"cannot copy {nbytes} bytes: the {name} has {end.nbytes}; copy fewer with nbytes="
-            )
-    return nbytes
-
-
-def memset(
-    dst: Any, value: int, nbytes: int | None = None, width: int = 1, stream: object = None
-) -> None:
-    """Fill device memory with a value of *width* bytes, repeated.
-
-    Args:
-        dst: device memory or a contiguous device array; a device address needs *nbytes*.
-        value: signed or unsigned, of *width* bytes.
-        nbytes: how much to fill, a multiple of *width*; by default all.
-        width: 1, 2 or 4.
-
-    Raises:
-        ValueError: the size, the width or the value does not fit.
-
-    C: cuMemsetD8_v2, cuMemsetD16_v2, cuMemsetD32_v2, and their Async forms
-    """
-    target = span(dst, True)
-    if not target.on_device:
-        raise TypeError("memset fills device memory; this is host memory")
-    if nbytes is None:
-        nbytes = target.nbytes
-    if nbytes is None or width not in (1, 2, 4) or nbytes % width or nbytes < 0:
-        raise ValueError(f"cannot fill {nbytes} bytes with values of width {width} (1, 2 or 4)")
-    if target.nbytes is not None and nbytes > target.nbytes:
-        raise ValueError(f"cannot fill {nbytes} bytes: the destination has {target.nbytes}")
-    if not -(1 << (8 * width - 1)) <= value < 1 << (8 * width):
-        raise ValueError(f"{value} does not fit into {width} bytes")
-    if nbytes == 0:
-        return
-    arguments = (target.address, value & ((1 << 8 * width) - 1), nbytes // width)
-    if stream is None:
-        in_context(getattr(driver, f"cuMemsetD{8 * width}"), *arguments)
-    else:
-        function = getattr(driver, f"cuMemsetD{8 * width}Async")
-        in_context(function, *arguments, stream_handle(stream))

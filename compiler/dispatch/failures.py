@@ -10,7 +10,8 @@ import numpy as np
 
 import cudadrv
 from cudadrv import driver
-from cudadrv.memory import memcpy, memset
+from cudadrv.copies import memcpy
+from cudadrv.fills import memset
 from cudadrv.stream import stream_handle
 
 from ..frontend.internal import formatted

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from .boundary import Emulator, emulator
-from .calls import array, context, device, launch, link, memory, module, stream
+from .calls import array, context, copies, device, launch, link, memory, module, pointers, stream
 
 __all__ = [
     "Emulator",
     "array",
     "context",
+    "copies",
     "device",
     "launch",
     "link",
     "memory",
     "module",
     "open",
+    "pointers",
     "stream",
 ]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from cudadrv import config
 
-from .memory import Memory
+from .memory import Allocation, Memory
 from .status import Status, require
 
 T = TypeVar("T", bound="Object")
@@ -181,6 +181,28 @@ def current() -> Context:
     if context.handle not in _handles:
         raise Status("CONTEXT_IS_DESTROYED")
     return context
+
+
+def place(address: int | None) -> tuple[Context, Allocation] | None:
+    """The allocation that *address* lies in, with its context: addresses are unique to the process.
+
+    The calling thread's context is looked at first.
+    """
+    own = current()
+    others = [each for each in list(_handles.values()) if isinstance(each, Context)]
+    for context in (own, *others):
+        found = context.memory.find(address or 0)
+        if found is not None:
+            return context, found
+    return None
+
+
+def reach(address: int | None, size: int) -> int:
+    """*address*, if *size* bytes from there lie in one allocation of any context."""
+    found = place(address) if size else None
+    if size:
+        require(found and (address or 0) + size <= found[1].address + found[1].size)
+    return address or 0
 
 
 def stream(handle: int | None) -> Stream:

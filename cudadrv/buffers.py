@@ -1,0 +1,127 @@
+"""Where the bytes of an array or a buffer lie, whichever library made it."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO
+
+
+class Span:
+    """One end of a copy: an address with its size, on the device or on the host.
+
+    Attributes:
+        nbytes: None if unknown.
+        keep: what must live as long as the address is used.
+    """
+
+    def __init__(self, address: int, nbytes: int | None, on_device: bool, keep: object) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.on_device = on_device
+        self.keep = keep
+
+
+class PyBuffer(ctypes.Structure):
+    """Py_buffer of Python's C API."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+# Functions of our own: the types of those that ``pythonapi`` hands out belong to everyone.
+_get = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)(
+    ("PyObject_GetBuffer", ctypes.pythonapi)
+)
+_release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("PyBuffer_Release", ctypes.pythonapi))
+
+
+def view_address(view: memoryview) -> int:
+    """The address of a view's first byte; it holds as long as the view lives."""
+    found = PyBuffer()
+    _get(view, ctypes.byref(found), FULL_READ_ONLY)
+    _release(ctypes.byref(found))
+    return found.buf or 0
+
+
+def host_span(thing: Any, writable: bool) -> Span:
+    """Where the bytes of a host array or buffer lie.
+
+    Raises:
+        TypeError: it has no bytes that can be copied.
+        ValueError: they are not contiguous, or read-only where they must be written.
+    """
+    interface = getattr(thing, "__array_interface__", None)
+    if interface is not None and interface.get("data") is not None:
+        address, readonly = interface["data"]
+        nbytes, keep = host_nbytes(interface), thing
+    else:
+        view = host_view(thing)
+        address, readonly, nbytes, keep = view_address(view), view.readonly, view.nbytes, view
+    if writable and readonly:
+        raise ValueError("the destination is read-only")
+    return Span(address, nbytes, False, keep)
+
+
+def host_view(thing: Any) -> memoryview:
+    """*thing* as a contiguous memoryview."""
+    try:
+        view = memoryview(thing)
+    except TypeError:
+        raise TypeError(
+            f"cannot copy {type(thing).__name__}: it is neither device memory nor a host buffer"
+        ) from None
+    if not (view.c_contiguous or view.f_contiguous):
+        raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
+    return view
+
+
+def host_nbytes(interface: dict[str, Any]) -> int:
+    """The size of a contiguous host array, from its ``__array_interface__``."""
+    try:
+        return interface_nbytes(interface)
+    except ValueError:
+        raise ValueError(
+            "the host array is not contiguous: copy numpy.ascontiguousarray(array)"
+        ) from None
+
+
+def interface_nbytes(interface: dict[str, Any]) -> int:
+    """The size of a contiguous array that another library describes.
+
+    Raises:
+        ValueError: it is not contiguous.
+    """
+    shape = interface["shape"]
+    # "<f4", and for times "<M8[s]".
+    itemsize = int(interface["typestr"][2:].partition("[")[0])
+    nbytes: int = itemsize * math.prod(shape)
+    strides = interface.get("strides")
+    if nbytes and strides is not None:
+        backward = dense(shape[::-1], strides[::-1], itemsize)
+        if not backward and not dense(shape, strides, itemsize):
+            raise ValueError("the device array is not contiguous: copy it to a new one first")
+    return nbytes
+
+
+def dense(shape: Sequence[int], strides: Sequence[int], step: int) -> bool:
+    """Whether elements of *step* bytes lie one after another, the first index running fastest."""
+    for length, stride in zip(shape, strides, strict=True):
+        if length != 1 and stride != step:
+            return False
+        step *= length
+    return True
