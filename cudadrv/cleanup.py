@@ -60,8 +60,13 @@ class Pending:
         return count
 
     @contextlib.contextmanager
-    def hold(self, thread: int | None = None) -> Iterator[None]:
-        """Let releases wait inside ``with``: those of one thread, by its identifier, or all."""
+    def hold(self, thread: int | None = None, flush: bool = True) -> Iterator[None]:
+        """Let releases wait inside ``with``.
+
+        Args:
+            thread: the identifier of the thread whose releases wait; None: those of all threads.
+            flush: whether they happen at the end; else at some later flush.
+        """
         self._holds.append(thread)
         try:
             yield
@@ -69,7 +74,8 @@ class Pending:
             # A forked child starts without holds.
             with contextlib.suppress(ValueError):
                 self._holds.remove(thread)
-            self.flush()
+            if flush:
+                self.flush()
 
     def forget(self) -> None:
         """Drop everything, in a forked child: nothing of the parent's can be released there."""

@@ -178,3 +178,26 @@ class Resource:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def stream_handle(stream: object) -> int:
+    """The handle of a stream of ours or of another library; None is the legacy default stream.
+
+    Raises:
+        TypeError: it is no stream.
+        ValueError: the handle is negative or too large to be one.
+    """
+    if stream is None:
+        return 0
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"{stream} is not the handle of a stream")
+        return stream
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for attribute in ("handle", "cuda_stream", "ptr"):
+        value = getattr(stream, attribute, None)
+        if value is not None:
+            return int(getattr(value, "value", value) or 0)
+    raise TypeError(f"{stream!r} is no stream: pass a cudadrv.Stream, a handle or None")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from cudadrv import driver
+from cudadrv import callback, driver, raw
+from cudadrv.cleanup import pending
 from cudadrv.context import Resource, current_context, in_context
+from cudadrv.context import stream_handle as stream_handle
+from cudadrv.device import Context, Device
+from cudadrv.event import NOT_READY, Event, event_handle
 
-if TYPE_CHECKING:
-    from cudadrv.event import Event
-
-NOT_READY = 600
+WAIT_EXTERNAL = 1
+# How wait_value compares what is in memory with the value it is given, see there.
+CONDITIONS = {">=": 0, "==": 1, "&": 2, "nor": 3}
+NO_BARRIER, FLUSH = 1, 1 << 30
 
 
 class Stream(Resource):
@@ -34,8 +40,9 @@ class Stream(Resource):
 
         C: cuStreamCreateWithPriority
         """
+        priority = max(-(1 << 31), min(operator.index(priority), (1 << 31) - 1))
         context = current_context().handle
-        handle = driver.cuStreamCreateWithPriority(int(nonblocking), priority)
+        handle = driver.cuStreamCreateWithPriority(int(bool(nonblocking)), priority)
         super().__init__(handle, context)
 
     @classmethod
@@ -61,12 +68,60 @@ class Stream(Resource):
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.handle
 
+    # -- what it is
+
+    @property
+    def id(self) -> int:
+        """A number that no other stream of this process has or had.
+
+        C: cuStreamGetId
+        """
+        return int(in_context(driver.cuStreamGetId, self.handle))
+
+    @property
+    def priority(self) -> int:
+        """Lower numbers run first.
+
+        C: cuStreamGetPriority
+        """
+        return int(in_context(driver.cuStreamGetPriority, self.handle))
+
+    @property
+    def nonblocking(self) -> bool:
+        """Whether it runs beside the legacy default stream.
+
+        C: cuStreamGetFlags
+        """
+        return bool(in_context(driver.cuStreamGetFlags, self.handle) & 1)
+
+    @property
+    def owning_context(self) -> Context:
+        """The context it belongs to; of a default stream, the current one.
+
+        C: cuStreamGetCtx
+        """
+        return Context(in_context(driver.cuStreamGetCtx, self.handle))
+
+    @property
+    def device(self) -> Device:
+        """The device it is on.
+
+        C: cuStreamGetDevice, or on drivers before 12.8 that of its context
+        """
+        if raw.available("cuStreamGetDevice"):
+            return Device(in_context(driver.cuStreamGetDevice, self.handle))
+        return self.owning_context.device
+
+    # -- its work
+
     def synchronize(self) -> None:
         """Wait until everything in it is done; errors of kernels surface here.
 
         C: cuStreamSynchronize
         """
         in_context(driver.cuStreamSynchronize, self.handle)
+        if pending:
+            pending.flush()
 
     @property
     def done(self) -> bool:
@@ -80,40 +135,135 @@ class Stream(Resource):
             driver.check(code, "cuStreamQuery")
         return bool(code == 0)
 
-    def record(self, event: Event) -> Event:
+    def record(self, event: Event | None = None) -> Event:
         """Let *event* happen when all present work of the stream is done; returns it.
+
+        Args:
+            event: by default a new one, with timing.
 
         C: cuEventRecord
         """
+        if event is None:
+            event = Event()
+        if not isinstance(event, Event):
+            raise TypeError(f"record takes an Event, not {event!r}")
         event.record(self)
         return event
 
-    def wait(self, event: Event) -> None:
-        """Let later work of the stream wait for *event*.
+    def wait(self, other: object, external: bool = False) -> None:
+        """Let later work of the stream wait for an event, or for the present work of a stream.
+
+        Args:
+            other: an Event or a Stream; or the handle of an event.
+            external: only while this stream is being captured: the graph waits for the event when
+                it runs, which something outside of it records.
 
         C: cuStreamWaitEvent
         """
-        in_context(driver.cuStreamWaitEvent, self.handle, event.handle, 0)
+        if hasattr(other, "__cuda_stream__"):
+            with Event(timing=False) as event:
+                event.record(other)
+                self.wait(event)
+            return
+        flags = WAIT_EXTERNAL if external else 0
+        in_context(driver.cuStreamWaitEvent, self.handle, event_handle(other), flags)
+
+    def call(self, function: Callable[..., object] | Any, *arguments: Any) -> None:
+        """Call a function on the host when all present work of the stream is done.
+
+        Later work waits until it returns. It runs in a thread of the driver and must make no CUDA
+        call and wait for no CUDA work, not even by closing a last reference to memory; it is not
+        called if the context is lost. An exception in it goes to ``threading.excepthook``.
+
+        Args:
+            function: a Python callable, kept alive until it has run; or a C function
+                ``void f(void*)``, as its address or a ctypes function.
+            arguments: of the callable; of a C function the address that it takes, or nothing.
+
+        Raises:
+            TypeError: it is no function.
+
+        C: cuLaunchHostFunc
+        """
+        call = callback.host_call(function, arguments)
+        callback.until_run(call)
+        try:
+            in_context(driver.cuLaunchHostFunc, self.handle, call.function, call.data)
+        except BaseException:
+            callback.forget(call)
+            raise
+
+    def write_value(self, memory: object, value: int, width: int = 4, barrier: bool = True) -> None:
+        """Write a number to memory when all present work of the stream is done.
+
+        Args:
+            memory: device memory or a device address, a multiple of *width*.
+            width: of the number in bytes, 4 or 8.
+            barrier: whether the work before is visible to who sees the number.
+
+        C: cuStreamWriteValue32_v2, cuStreamWriteValue64_v2
+        """
+        function = driver.cuStreamWriteValue64 if width == 8 else driver.cuStreamWriteValue32
+        address, value = memory_operation(memory, value, width)
+        in_context(function, self.handle, address, value, 0 if barrier else NO_BARRIER)
+
+    def wait_value(
+        self,
+        memory: object,
+        value: int,
+        width: int = 4,
+        condition: str = ">=",
+        flush: bool = False,
+    ) -> None:
+        """Let later work of the stream wait until a number in memory is as wanted.
+
+        Something else must change it, or the stream waits for ever.
+
+        Args:
+            memory: device memory or a device address, a multiple of *width*.
+            width: of the number in bytes, 4 or 8.
+            condition: ">=", as signed numbers and modulo 2**(8 width); "=="; "&": they have a bit
+                in common; "nor": a bit is 0 in both.
+            flush: whether remote writes that came before are visible afterwards.
+
+        C: cuStreamWaitValue32_v2, cuStreamWaitValue64_v2
+        """
+        if condition not in CONDITIONS:
+            raise ValueError(f"condition={condition!r}: it is one of {', '.join(CONDITIONS)}")
+        flags = CONDITIONS[condition] | (FLUSH if flush else 0)
+        function = driver.cuStreamWaitValue64 if width == 8 else driver.cuStreamWaitValue32
+        address, value = memory_operation(memory, value, width)
+        in_context(function, self.handle, address, value, flags)
+
+    # -- attributes
+
+    def copy_attributes(self, source: object) -> None:
+        """Take over all attributes of another stream.
+
+        C: cuStreamCopyAttributes
+        """
+        in_context(driver.cuStreamCopyAttributes, self.handle, stream_handle(source))
 
 
-def stream_handle(stream: object) -> int:
-    """The handle of a stream of ours or of another library; None is the legacy default stream.
+def memory_operation(memory: Any, value: int, width: int) -> tuple[int, int]:
+    """The checked address and value of an operation on one number in device memory.
 
     Raises:
-        TypeError: it is no stream.
+        TypeError: one of them is no number.
+        ValueError: the width is not 4 or 8, the address is not a multiple of it, or the value or
+            the memory is too small.
     """
-    if stream is None:
-        return 0
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        return int((protocol() if callable(protocol) else protocol)[1])
-    for attribute in ("handle", "cuda_stream", "ptr"):
-        value = getattr(stream, attribute, None)
-        if value is not None:
-            return int(getattr(value, "value", value) or 0)
-    raise TypeError(f"{stream!r} is no stream: pass a cudadrv.Stream, a handle or None")
+    if width not in (4, 8):
+        raise ValueError(f"width={width!r}: a number has 4 or 8 bytes")
+    address = operator.index(getattr(memory, "handle", memory))
+    if address % width or not 0 < address < 1 << 64:
+        raise ValueError(f"the address {address:#x} is no positive multiple of {width}")
+    if getattr(memory, "nbytes", width) < width:
+        raise ValueError(f"the memory has {memory.nbytes} bytes, the number needs {width}")
+    value = operator.index(value)
+    if not -(1 << (8 * width - 1)) <= value < 1 << (8 * width):
+        raise ValueError(f"{value} does not fit into {width} bytes")
+    return address, value & ((1 << 8 * width) - 1)
 
 
 Stream.legacy = Stream.adopt(1)

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from .boundary import Emulator, emulator
-from .calls import array, context, copies, device, launch, link, memory, module, pointers, stream
+from .calls import (
+    array,
+    context,
+    copies,
+    device,
+    event,
+    launch,
+    link,
+    memops,
+    memory,
+    module,
+    pointers,
+    stream,
+)
 
 __all__ = [
     "Emulator",
@@ -11,8 +24,10 @@ __all__ = [
     "context",
     "copies",
     "device",
+    "event",
     "launch",
     "link",
+    "memops",
     "memory",
     "module",
     "open",

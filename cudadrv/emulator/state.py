@@ -49,6 +49,8 @@ class Stream(Object):
         self.context = context
         self.flags = flags
         self.priority = priority
+        self.default = False
+        self.attributes: dict[int, Any] = {}
         context.owned.append(self)
 
 
@@ -80,6 +82,7 @@ class Context(Object):
         self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
         self.cache_config = 0
         self.default_stream = Stream(self)
+        self.default_stream.default = True
         self.memory = Memory()
 
     def destroy(self) -> None:
@@ -162,6 +165,14 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.contexts: list[Context] = []
+        self.streams: dict[int, Stream] = {}
+
+    def stream(self, context: Context) -> Stream:
+        """Its own default stream in a context."""
+        if context.handle not in self.streams:
+            made = self.streams[context.handle] = Stream(context)
+            made.default = True
+        return self.streams[context.handle]
 
 
 thread = _Thread()
@@ -207,8 +218,10 @@ def reach(address: int | None, size: int) -> int:
 
 def stream(handle: int | None) -> Stream:
     """The stream behind a handle; 0, 1 and 2 are the default ones."""
-    if handle in (None, 0, 1, 2):
+    if handle in (None, 0, 1):
         return current().default_stream
+    if handle == 2:
+        return thread.stream(current())
     found = find(Stream, handle)
     if found.context.failure:
         raise Status.of(found.context.failure)

@@ -1,8 +1,11 @@
-"""cuStream..., cuEvent..., cuLaunchHostFunc: streams are always idle, for work is done at once."""
+"""cuStream..., cuLaunchHostFunc: streams are always idle, for work is done at once."""
 
 from __future__ import annotations
 
 import ctypes
+from typing import Any
+
+from cudadrv.raw import table, types
 
 from ..boundary import exported
 from ..state import Context, Event, Stream, current
@@ -23,7 +26,7 @@ def cuStreamCreateWithPriority(flags: int, priority: int) -> Stream:
 
 @exported()
 def cuStreamDestroy_v2(stream: Stream) -> None:
-    require(stream is not stream.context.default_stream, "INVALID_HANDLE")
+    require(not stream.default, "INVALID_HANDLE")
     stream.forget()
 
 
@@ -48,6 +51,11 @@ def cuStreamGetCtx(stream: Stream) -> Context:
 
 
 @exported()
+def cuStreamGetCtx_v2(stream: Stream) -> tuple[Context, int]:
+    return stream.context, 0
+
+
+@exported()
 def cuStreamGetDevice(stream: Stream) -> int:
     return 0
 
@@ -60,6 +68,7 @@ def cuStreamSynchronize(stream: Stream) -> None:
 @exported()
 def cuStreamWaitEvent(stream: Stream, event: Event, flags: int) -> None:
     """Whatever the event stands for is done already."""
+    require(not flags)
 
 
 @exported()
@@ -95,34 +104,41 @@ def cuLaunchHostFunc(stream: Stream, function: int, data: int) -> None:
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(data)
 
 
-DISABLE_TIMING = 2
+# -- attributes: kept, for nothing here depends on them
+
+_DEFAULTS = {
+    "CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW": {},
+    "CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY": {"syncPolicy": 1},
+    "CU_STREAM_ATTRIBUTE_PRIORITY": {},
+    "CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP": {},
+    "CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN": {},
+}
+_ATTRIBUTES = {table.CONSTANTS[name]: defaults for name, defaults in _DEFAULTS.items()}
+_PRIORITY = table.CONSTANTS["CU_STREAM_ATTRIBUTE_PRIORITY"]
+_VALUE = types.record("CUlaunchAttributeValue")
 
 
 @exported()
-def cuEventCreate(flags: int) -> Event:
-    require(not flags & ~7)
-    return Event(current(), flags)
+def cuStreamGetAttribute(stream: Stream, attribute: int) -> Any:
+    require(attribute in _ATTRIBUTES)
+    value = stream.attributes.get(attribute)
+    if value is None:
+        value = _VALUE(**_ATTRIBUTES[attribute])
+    if attribute == _PRIORITY:
+        value.priority = stream.priority
+    return value
 
 
 @exported()
-def cuEventDestroy_v2(event: Event) -> None:
-    event.forget()
+def cuStreamSetAttribute(stream: Stream, attribute: int, address: int) -> None:
+    require(attribute in _ATTRIBUTES and address)
+    value = _VALUE.from_buffer_copy(_VALUE.from_address(address))
+    stream.attributes[attribute] = value
+    if attribute == _PRIORITY:
+        stream.priority = min(max(value.priority, -5), 0)
 
 
-@exported("cuEventRecordWithFlags")
-def cuEventRecord(event: Event, stream: Stream, *flags: int) -> None:
-    require(event.context is stream.context, "INVALID_HANDLE")
-    event.record()
-
-
-@exported("cuEventSynchronize")
-def cuEventQuery(event: Event) -> None:
-    current()
-
-
-@exported("cuEventElapsedTime")
-def cuEventElapsedTime_v2(start: Event, end: Event) -> float:
-    require(not (start.flags | end.flags) & DISABLE_TIMING, "INVALID_HANDLE")
-    require(start.recorded is not None and end.recorded is not None, "INVALID_HANDLE")
-    assert start.recorded is not None and end.recorded is not None
-    return (end.recorded - start.recorded) / 1e6
+@exported()
+def cuStreamCopyAttributes(target: Stream, source: Stream) -> None:
+    target.attributes = dict(source.attributes)
+    target.priority = source.priority
