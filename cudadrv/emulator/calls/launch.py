@@ -21,8 +21,8 @@ from .device import (
     SHARED_BYTES_SM,
     THREADS_SM,
 )
+from .event import DISABLE_TIMING
 from .module import dynamic_limit, largest_cluster
-from .stream import DISABLE_TIMING
 
 _ATTRIBUTES = {
     number: name.removeprefix("CU_LAUNCH_ATTRIBUTE_")
