@@ -9,6 +9,7 @@ from cudadrv import driver, launch, launch_config, manifest, raw
 from cudadrv.context import current_context
 from cudadrv.device import Device, attribute_number
 from cudadrv.errors import CudaError
+from cudadrv.occupancy import Occupancy
 
 if TYPE_CHECKING:
     from cudadrv.module import Library
@@ -121,30 +122,10 @@ class Kernel:
         self.attributes["MAX_DYNAMIC_SHARED_SIZE_BYTES"] = nbytes
         self._allowed_shared = nbytes
 
-    def max_active_blocks(self, block: int | tuple[int, ...], smem: int = 0) -> int:
-        """How many blocks of this size one multiprocessor runs at once.
-
-        C: cuOccupancyMaxActiveBlocksPerMultiprocessor
-        """
-        x, y, z = launch_config.dim3(block, "block", self.limits.block)
-        ask = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(ask(self.function, x * y * z, smem))
-
-    def best_block(self, smem: int = 0, limit: int = 0) -> tuple[int, int]:
-        """The block that keeps a multiprocessor busiest, and the grid that fills the device.
-
-        Args:
-            limit: the largest block wanted; 0 is the kernel's own limit.
-
-        Returns:
-            (grid, block): the least number of blocks, and the number of threads of each.
-
-        C: cuOccupancyMaxPotentialBlockSize
-        """
-        grid, block = driver.cuOccupancyMaxPotentialBlockSize(
-            self.function, None, smem, limit or self.max_threads
-        )
-        return grid, block
+    @property
+    def occupancy(self) -> Occupancy:
+        """How much of the kernel fits on the device at once."""
+        return Occupancy(self)
 
     def launch(
         self,

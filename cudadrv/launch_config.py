@@ -161,11 +161,7 @@ def check_clusters(kernel: Kernel, grid: Dim, attributes: Mapping[str, Any]) -> 
         if preferred is not None:
             raise ValueError("preferred_cluster_dimension needs cluster, whose multiple it is")
         return
-    if not kernel.device.attributes["CLUSTER_LAUNCH"]:
-        raise ValueError(
-            f"cluster={cluster!r}: the device ({kernel.device.arch}) has no clusters, which came "
-            "with sm_90"
-        )
+    require_clusters(kernel)
     size = check_cluster(cluster, "cluster", grid)
     limit = largest_cluster(kernel, attributes)
     if size[0] * size[1] * size[2] > limit:
@@ -180,6 +176,14 @@ def check_clusters(kernel: Kernel, grid: Dim, attributes: Mapping[str, Any]) -> 
                 f"preferred_cluster_dimension={preferred!r}: x and y must be multiples of those of "
                 f"cluster={cluster!r}, and z the same"
             )
+
+
+def require_clusters(kernel: Kernel) -> None:
+    """Raise ValueError if the device has no clusters."""
+    if not kernel.device.attributes["CLUSTER_LAUNCH"]:
+        raise ValueError(
+            f"{kernel.device.name} ({kernel.device.arch}) has no clusters, which came with sm_90"
+        )
 
 
 def check_cluster(given: Any, name: str, grid: Dim) -> Dim:

@@ -227,17 +227,6 @@ def test_the_function_handle_is_for_functions(scale):
     assert number == kernel.attributes["MAX_THREADS_PER_BLOCK"]
 
 
-def test_occupancy():
-    """The block that is proposed can be launched, and blocks of it fit a multiprocessor."""
-    kernel = library()["narrow"]
-    grid, block = kernel.best_block()
-    assert grid >= 1
-    assert 32 <= block <= 64
-    assert kernel.best_block(limit=32)[1] == 32
-    assert kernel.max_active_blocks(block) >= 1
-    kernel.launch(grid, block)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_launches_in_a_forked_child_are_refused(run_python):
     """Also a launch that the parent prepared raises ForkError."""

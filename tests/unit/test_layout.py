@@ -45,6 +45,7 @@ LAYERS = [
     "cudadrv.launch_attributes",
     "cudadrv.launch_config",
     "cudadrv.launch",
+    "cudadrv.occupancy",
     "cudadrv.manifest",
     "cudadrv.fatbin",
     "cudadrv.kernel",

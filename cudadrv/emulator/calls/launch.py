@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 from cudadrv.raw import table, types
@@ -197,6 +198,31 @@ def cuOccupancyMaxPotentialBlockSize(
     if not best[0]:
         raise Status("INVALID_VALUE")
     return best[2] * device.cores, best[1]
+
+
+def _config(address: int) -> tuple[Any, dict[str, Any]]:
+    require(address)
+    config = types.record("CUlaunchConfig").from_address(address)
+    return config, _attributes(config)
+
+
+@exported()
+def cuOccupancyMaxActiveClusters(kernel: Kernel, address: int) -> int:
+    config, attributes = _config(address)
+    require(kernel.cluster or "CLUSTER_DIMENSION" in attributes, "INVALID_CLUSTER_SIZE")
+    x, y, z = _cluster(kernel, (config.gridDimX, config.gridDimY, config.gridDimZ), attributes)
+    threads = config.blockDimX * config.blockDimY * config.blockDimZ
+    blocks = _blocks_per_sm(kernel, threads, config.sharedMemBytes) * device.cores
+    return blocks // (x * y * z)
+
+
+@exported()
+def cuOccupancyMaxPotentialClusterSize(kernel: Kernel, address: int) -> int:
+    config, _ = _config(address)
+    require(device.capability >= (9, 0), "NOT_SUPPORTED")
+    threads = config.blockDimX * config.blockDimY * config.blockDimZ
+    require(_blocks_per_sm(kernel, threads, config.sharedMemBytes))
+    return math.prod(kernel.cluster) if kernel.cluster else largest_cluster(kernel)
 
 
 @exported()
