@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,11 @@ PROBES: tuple[Type, ...] = (
 )  # fmt: skip
 # How rules refuse types that they were never asked about in earnest.
 REFUSALS = (CompileError, NeedsUnrollError, AttributeError, AssertionError, TypeError)
+# Not in every Python that we support: the document must not depend on who generates it.
+NEWER = {
+    "math.cbrt": "3.11", "math.exp2": "3.11", "operator.call": "3.11", "math.sumprod": "3.12",
+    "math.fma": "3.13",
+}  # fmt: skip
 PRIVATE = (internal, libm_bits, pyarrays, pycomplex)
 HEAD = """# The kernel language
 
@@ -68,6 +74,8 @@ def result(row: Row, args: tuple[Type, ...]) -> Type | None:
         return match.returns
     wanted = zip(match.args, args, strict=True)
     bound = tuple(want if want is not None else given for want, given in wanted)
+    if match.python.__code__.co_flags & inspect.CO_VARARGS:
+        bound = (types.Tuple(bound),)
     try:
         return Program(REGISTRY).specialize(match.python, bound).returns
     except REFUSALS:
@@ -124,7 +132,7 @@ def functions() -> Iterator[tuple[str, str, str]]:
     seen: set[int] = set()
     for callee in REGISTRY.callees():
         name = names_of(callee)
-        if name is None or id(callee) in seen or is_secondary(callee, name):
+        if name is None or id(callee) in seen or name in NEWER or is_secondary(callee, name):
             continue
         seen.add(id(callee))
         for row in REGISTRY.rows[id(callee)]:
@@ -172,6 +180,8 @@ def text() -> str:
     )
     values = [f"`{v.name}`" for v in REGISTRY.value_objects() if isinstance(v, Register | Dim3)]
     parts.append(f"\nValues: {', '.join(values)}.\n")
+    newer = ", ".join(f"`{name}` ({version})" for name, version in NEWER.items())
+    parts.append(f"And, where Python has them: {newer}.\n")
     parts.append("`compiler.libdevice` has every function of libdevice by its own name.\n")
     lines = [f"| {name} | {doc} |" for name, doc in members()]
     parts.append("## Attributes and methods\n")

@@ -111,6 +111,26 @@ def source_type(source: Source, args: tuple[Type, ...]) -> Type:
     return types.Tuple(tuple(types.widen(args[i]) for i in source))
 
 
+def exact_type(source: Source, args: tuple[Type, ...]) -> Type:
+    """As source_type, literal values kept."""
+    if isinstance(source, Literal):
+        return source
+    if isinstance(source, int):
+        return args[source]
+    return types.Tuple(tuple(args[i] for i in source))
+
+
+def reordered(sources: tuple[Source, ...], order: tuple[int, ...]) -> tuple[Source, ...]:
+    """*sources*, whose positions are places in *order*, with the positions that stand there."""
+    found: list[Source] = []
+    for source in sources:
+        if isinstance(source, tuple):
+            found.append(tuple(order[i] for i in source))
+        else:
+            found.append(order[source] if isinstance(source, int) else source)
+    return tuple(found)
+
+
 def check_signature(
     name: str, signature: Signature, args: tuple[Type, ...], span: Span
 ) -> tuple[Type, ...]:

@@ -21,7 +21,7 @@ from ..types import BoundMethod, Closure, Literal, Scalar, Signature, Star, Stru
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
 from . import internal
-from .calls import Source, bind, check_signature, source_type
+from .calls import Source, bind, check_signature, exact_type, reordered, source_type
 from .folding import fold
 from .ir import Block, Branch, Function, Instr, Jump, Op, Return
 from .syntax import build
@@ -38,6 +38,7 @@ class Typed:
     Attributes:
         types: the type of each instruction that control can reach.
         matches: for each call of a registry row, the row and its match.
+        orders: for each such call, which argument each of the row's parameters gets.
         callees: for each call of another Python function, its specialisation, and what each
             of its parameters gets.
         edges: the control-flow edges that can be taken.
@@ -48,6 +49,7 @@ class Typed:
     returns: Type = types.none
     types: dict[Instr, Type] = field(default_factory=dict)
     matches: dict[Instr, tuple[Row, Match]] = field(default_factory=dict)
+    orders: dict[Instr, tuple[int, ...]] = field(default_factory=dict)
     callees: dict[Instr, tuple[Typed, tuple[Source, ...]]] = field(default_factory=dict)
     edges: set[tuple[Block, Block]] = field(default_factory=set)
     blocks: list[Block] = field(default_factory=list)
@@ -233,18 +235,45 @@ class Inference:
         self, instr: Instr, callee: Any, args: tuple[Type, ...], names: tuple[str, ...]
     ) -> Type | None:
         row, match = self.program.registry.resolve(callee, args, names)
-        return self._matched(instr, callee, row, match, args)
+        return self._matched(instr, callee, row, match, args, names)
 
     def _matched(
-        self, instr: Instr, callee: Any, row: Row, match: Match, args: tuple[Type, ...]
+        self,
+        instr: Instr,
+        callee: Any,
+        row: Row,
+        match: Match,
+        args: tuple[Type, ...],
+        names: tuple[str, ...] = (),
     ) -> Type | None:
+        order: tuple[int, ...] = tuple(range(len(args)))
+        if names:
+            order, names = row.order(len(args), names)
         if match.python is not None and not (match.libdevice and self.program.libdevice):
-            wanted = zip(match.args, args, strict=True)
-            bound = tuple(want if want is not None else given for want, given in wanted)
-            returns = self._specialize(instr, match.python, bound, tuple(range(len(args))))
-            return None if returns is None else fold(callee, args, returns)
-        self.typed.matches[instr] = (row, match)
-        return fold(callee, args, match.returns)
+            returns = self._implemented(instr, match, args, order, names)
+        else:
+            self.typed.matches[instr] = (row, match)
+            self.typed.orders[instr] = order
+            returns = match.returns
+        return returns if returns is None or names else fold(callee, args, returns)
+
+    def _implemented(
+        self,
+        instr: Instr,
+        match: Match,
+        args: tuple[Type, ...],
+        order: tuple[int, ...],
+        names: tuple[str, ...],
+    ) -> Type | None:
+        """The call of the Python function that implements a row."""
+        function = match.python
+        assert isinstance(function, pytypes.FunctionType)
+        wanted = zip(match.args, order, strict=True)
+        given = tuple(args[place] if want is None else want for want, place in wanted)
+        parameters = build(function).parameters
+        sources = bind(parameters, len(given), names, defaults_of(function), instr.span)
+        bound = tuple(exact_type(source, given) for source in sources)
+        return self._specialize(instr, function, bound, reordered(sources, order))
 
     def _call(self, instr: Instr) -> Type | None:
         operands = self._operands(instr.args)
@@ -256,7 +285,7 @@ class Inference:
             rows = registry.find_method(callee.owner, callee.method)
             args = (callee.owner, *args)
             row, match = registry.select(rows, args, instr.attr)
-            return self._matched(instr, None, row, match, args)
+            return self._matched(instr, None, row, match, args, instr.attr)
         if isinstance(callee, Closure):
             return self._closure(instr, callee, args)
         if not isinstance(callee, Literal):
@@ -303,6 +332,7 @@ class Inference:
         row = self.program.registry.rows[id(internal.make_tuple)][0]
         match = Match((None,) * len(args), Struct(cls, cls._fields, args))
         self.typed.matches[instr] = row, match
+        self.typed.orders[instr] = tuple(range(len(args)))
         return match.returns
 
     def _specialize(

@@ -13,15 +13,17 @@ from . import (
     mathematics,
     memory,
     methods,
+    numbers,
     operators,
     printing,
     records,
     sync,
+    tuples,
     ufuncs,
 )
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "extern", "failures", "indices",
-    "libdevice", "mathematics", "memory", "methods", "operators", "printing", "records",
-    "sync", "ufuncs",
+    "libdevice", "mathematics", "memory", "methods", "numbers", "operators", "printing",
+    "records", "sync", "tuples", "ufuncs",
 ]  # fmt: skip

@@ -12,9 +12,10 @@ from llvmlite import ir
 
 from .. import types
 from ..lowering.builder import Builder
+from ..lowering.casts import cast
 from ..lowering.models import Value
 from ..types import Complex, Scalar, Type, number, widen
-from ..typing.promotion import promote, promote_complex
+from ..typing.promotion import arithmetic, promote, promote_complex
 from ..typing.registry import REGISTRY, Match
 from . import pycomplex
 from .operators import no_lowering
@@ -124,6 +125,27 @@ def conjugate(b: Builder, match: Match, x: Value) -> Value:
 REGISTRY.method(Complex, "conjugate", _one)(conjugate)
 
 
+def _real(value: Type) -> Match | None:
+    ty = number(value)
+    return Match((arithmetic(ty),), arithmetic(ty)) if ty else None
+
+
+@row(np.conj, np.conjugate, rule=_real)
+def real_itself(b: Builder, match: Match, x: Value) -> Value:
+    """x, a real number"""
+    return x
+
+
+@row(np.imag, rule=_real)
+def no_imag(b: Builder, match: Match, x: Value) -> Value:
+    """0, of a real number"""
+    return b.zero(x.type)
+
+
+row(np.real, rule=_real)(real_itself)
+REGISTRY.method(Scalar, "conjugate", _real)(real_itself)
+
+
 def _part(position: int) -> Any:
     def lower(b: Builder, owner: Value, ty: Type) -> Value:
         return Value(ty, (owner.leaves[position],))
@@ -133,6 +155,23 @@ def _part(position: int) -> Any:
 
 REGISTRY.attribute(Complex, "real", lambda owner: owner.part)(_part(0))
 REGISTRY.attribute(Complex, "imag", lambda owner: owner.part)(_part(1))
+REGISTRY.attribute(Scalar, "real", arithmetic)(lambda b, owner, ty: cast(b, owner, ty))
+REGISTRY.attribute(Scalar, "imag", arithmetic)(lambda b, owner, ty: b.zero(ty))
+
+
+def _part_of(position: int) -> Any:
+    def rule(value: Type) -> Match | None:
+        ty = complex_type(value)
+        return Match((ty,), ty.part) if ty else None
+
+    def lower(b: Builder, match: Match, x: Value) -> Value:
+        return Value(match.returns, (x.leaves[position],))
+
+    return lambda callee: row(callee, rule=rule)(lower)
+
+
+_part_of(0)(np.real)
+_part_of(1)(np.imag)
 
 
 def _magnitude(value: Type) -> Match | None:
@@ -207,14 +246,24 @@ def _function(function: Any, result: str) -> Any:
     return rule if result == "cmath" else only_complex
 
 
+def _logarithm(x: Type, base: Type) -> Match | None:
+    ty = _two(x, base) or (_pair(x, base) and Match((types.py_complex,) * 2, types.none))
+    return ty and Match(ty.args, types.none, python=pycomplex.log_base)
+
+
 _NAMES = ("sqrt", "exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-for _name in _NAMES:
+_INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+_TESTS = ("isnan", "isinf", "isfinite")
+for _name in (*_NAMES, *_INVERSE, *_TESTS):
+    _implementation = getattr(pycomplex, _name)
+    _numpy = getattr(np, _name.replace("a", "arc", 1) if _name in _INVERSE else _name)
+    row(getattr(cmath, _name), rule=_function(_implementation, "cmath"), name=_name)(no_lowering)
+    row(_numpy, rule=_function(_implementation, "numpy"), name=_name)(no_lowering)
+for _name in ("phase", "polar"):
     _implementation = getattr(pycomplex, _name)
     row(getattr(cmath, _name), rule=_function(_implementation, "cmath"), name=_name)(no_lowering)
-    row(getattr(np, _name), rule=_function(_implementation, "numpy"), name=_name)(no_lowering)
-for _name in ("phase", "polar", "isnan", "isinf", "isfinite"):
-    _implementation = getattr(pycomplex, _name)
-    row(getattr(cmath, _name), rule=_function(_implementation, "cmath"), name=_name)(no_lowering)
+row(cmath.log, rule=_logarithm)(no_lowering)
+row(np.angle, rule=_function(pycomplex.phase, "cmath"))(no_lowering)
 
 
 def _rect(r: Type, phi: Type) -> Match | None:

@@ -90,3 +90,14 @@ def hardware_sin(x: Any) -> Any:
 def hardware_cos(x: Any) -> Any:
     """The cosine in float32, as the hardware approximates it."""
     return np.cos(np.float32(x))
+
+
+def to_bits(x: Any) -> Any:
+    """The bits of a float of any width as a signed integer."""
+    return int(np.asarray(x).view(f"i{np.asarray(x).itemsize}")[()])
+
+
+def from_bits(bits: Any, like: Any) -> Any:
+    """The float of the type of *like* that has these bits."""
+    dtype = np.asarray(like).dtype
+    return np.array(bits, f"i{dtype.itemsize}").view(dtype)[()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 
 class Stub:
@@ -15,7 +15,7 @@ class Stub:
     def __repr__(self) -> str:
         return f"<kernel function {self.__name__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{self.__name__} works only inside a kernel, not on the host")
 
 

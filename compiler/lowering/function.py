@@ -221,9 +221,10 @@ class Lowering:
     def lower_match(self, instr: Instr) -> Value:
         """Emit the code of a registry row."""
         row, match = self.typed.matches[instr]
+        operands = self._operands(instr)
         args = [
-            arg if ty is None else cast(self.b, arg, ty)
-            for arg, ty in zip(self._operands(instr), match.args, strict=True)
+            operands[place] if ty is None else cast(self.b, operands[place], ty)
+            for place, ty in zip(self.typed.orders[instr], match.args, strict=True)
         ]
         result: Value = row.lower(self.b, match, *args)
         return result

@@ -28,10 +28,12 @@ class Match:
     """What a rule decides.
 
     Attributes:
-        args: the types that the arguments are cast to; None leaves one as it comes.
+        args: the types that the arguments are cast to, in the order of the rule's parameters;
+            None leaves one as it comes.
         returns: the type of the result.
         data: what the rule tells the lowering.
-        python: an implementation in the kernel language, compiled for *args* and called.
+        python: an implementation in the kernel language, compiled for *args* and called; its
+            parameters have the names of the rule's.
         libdevice: *python* is only for targets without libdevice.
     """
 
@@ -65,6 +67,18 @@ class Row:
         except TypeError:
             return None
         return self.rule(*bound.args, **bound.kwargs)
+
+    def order(self, count: int, names: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Which of *count* arguments each parameter gets, and the names of the last parameters.
+
+        Args:
+            names: of the last arguments, which are given by keyword.
+        """
+        split = count - len(names)
+        bound = self.parameters.bind(
+            *range(split), **dict(zip(names, range(split, count), strict=True))
+        )
+        return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
