@@ -11,15 +11,13 @@ if TYPE_CHECKING:
     from cudadrv.array import (
         DeviceArray,
         as_cuda_array,
-        device_array,
-        device_array_like,
+        from_cuda_array_interface,
         is_cuda_array,
-        pinned_array,
-        to_device,
     )
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
     from cudadrv.copies import memcpy, memcpy_batch, memcpy_peer
+    from cudadrv.creation import device_array, device_array_like, pinned_array, to_device
     from cudadrv.cuda_array import CudaArray, MipmappedArray
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
@@ -48,12 +46,12 @@ if TYPE_CHECKING:
 
 # Where each name is defined; it is imported when it is first used.
 HOME = {
-    "array": "DeviceArray as_cuda_array device_array device_array_like is_cuda_array pinned_array "
-    "to_device",
+    "array": "DeviceArray as_cuda_array from_cuda_array_interface is_cuda_array",
     "cleanup": "defer_cleanup pending",
     "context": "CudaWarning Resource current_context",
     "cuda_array": "CudaArray MipmappedArray",
     "copies": "memcpy memcpy_batch memcpy_peer",
+    "creation": "device_array device_array_like pinned_array to_device",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
     "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
@@ -103,6 +101,7 @@ __all__ = [
     "device_array_like",
     "devices",
     "driver_version",
+    "from_cuda_array_interface",
     "init",
     "is_available",
     "is_cuda_array",

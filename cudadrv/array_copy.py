@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cudadrv import driver, raw
-from cudadrv.array import DeviceArray, as_cuda_array, host_pointer
+from cudadrv.array import DeviceArray, as_cuda_array
 from cudadrv.context import in_context
 from cudadrv.stream import stream_handle
+from cudadrv.strided import host_pointer
 
 if TYPE_CHECKING:
     from cudadrv.cuda_array import CudaArray
@@ -196,7 +197,9 @@ class ArrayRegion:
         if target is not None:
             copy_region(target, self, stream)
         elif hasattr(dst, "__cuda_array_interface__"):
-            self._move(as_cuda_array(dst), False, stream)
+            into = as_cuda_array(dst)
+            into.check_writable()
+            self._move(into, False, stream)
         else:
             host = host_array(dst)
             if not host.flags.writeable:

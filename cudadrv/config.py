@@ -38,3 +38,8 @@ def nvjitlink() -> str | None:
 def nvrtc() -> str | None:
     """The path of a libnvrtc to use instead of looking for one."""
     return os.environ.get("CUDADRV_NVRTC") or None
+
+
+def cai_sync() -> bool:
+    """Whether to wait for the stream that a foreign device array says its data is ordered on."""
+    return os.environ.get("CUDADRV_CAI_SYNC", "1").strip().lower() not in ("", "0", "off")

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from cudadrv import checks, driver, raw
-from cudadrv.buffers import Span, host_span, interface_nbytes
+from cudadrv.buffers import Span, host_span
 from cudadrv.context import in_context
 from cudadrv.host_memory import PinnedMemory
+from cudadrv.interface import described
 from cudadrv.memory import DeviceMemory
 from cudadrv.stream import stream_handle
 
@@ -27,13 +28,13 @@ def span(thing: Any, writable: bool) -> Span:
         return Span(thing.handle, thing.nbytes, False, thing)
     if isinstance(thing, int) and not isinstance(thing, bool):
         return Span(checks.address(thing), None, True, thing)
-    interface = getattr(thing, "__cuda_array_interface__", None)
+    interface = described(thing)
     if interface is None:
         return host_span(thing, writable)
-    address, readonly = interface["data"]
-    if writable and readonly:
+    if writable and interface.readonly:
         raise ValueError("the destination is read-only")
-    return Span(address or 0, interface_nbytes(interface), True, thing)
+    interface.wait()
+    return Span(interface.address, interface.contiguous_nbytes(), True, thing)
 
 
 def memcpy(dst: Any, src: Any, nbytes: int | None = None, stream: object = None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cudadrv import driver, raw
 from cudadrv.context import current_context
 from cudadrv.errors import LaunchError
+from cudadrv.interface import described
 from cudadrv.launch_config import LaunchConfig, address
 
 if TYPE_CHECKING:
@@ -132,9 +133,10 @@ def encode_object(value: Any) -> bytes:
     """The bytes of a typed argument: the address of device memory, a scalar, a struct."""
     if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array)):
         return bytes(value)
-    interface = getattr(value, "__cuda_array_interface__", None)
+    interface = described(value)
     if interface is not None:
-        return POINTER.pack(interface["data"][0] or 0)
+        interface.wait()
+        return POINTER.pack(interface.address)
     if hasattr(value, "dtype") and hasattr(value, "tobytes") and not getattr(value, "shape", None):
         return bytes(value.tobytes())
     if hasattr(value, "__array_interface__"):
@@ -295,9 +297,10 @@ def pointer(value: Any) -> int:
         return int(value.handle)
     if value is None:
         return 0
-    interface = getattr(value, "__cuda_array_interface__", None)
+    interface = described(value)
     if interface is not None:
-        return int(interface["data"][0] or 0)
+        interface.wait()
+        return interface.address
     if isinstance(value, ctypes._SimpleCData):
         return int(value.value or 0)
     if hasattr(value, "__array_interface__") and getattr(value, "shape", None):

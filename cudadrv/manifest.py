@@ -13,6 +13,8 @@ import re
 import struct
 from typing import Any
 
+from cudadrv.interface import described
+
 FORMAT = 1
 ENDING = ".json"
 
@@ -93,15 +95,15 @@ def _expand(kind: Any, value: Any, parts: list[Any]) -> None:
 
 def _expand_array(kind: list[Any], value: Any, parts: list[Any]) -> None:
     _, dtype, ndim, layout = kind
-    interface = getattr(value, "__cuda_array_interface__", None)
+    interface = described(value)
     if interface is None:
         raise TypeError("pass an array on the device: cudadrv.to_device() makes one")
-    shape = interface["shape"]
-    given = interface["typestr"].lstrip("<|=")
+    interface.wait()
+    shape, strides = interface.shape, interface.strides
+    given = interface.typestr.lstrip("<|=")
     if (given, len(shape)) != (dtype, ndim):
         raise TypeError(f"it is {len(shape)}-dimensional of {given}, not {ndim}-dim. of {dtype}")
     itemsize = int(re.sub(r"\D", "", dtype))
-    strides = interface.get("strides") or _contiguous(shape, itemsize)
     if layout != "A":
         wanted = _contiguous(shape if layout == "C" else shape[::-1], itemsize)
         wanted = wanted if layout == "C" else wanted[::-1]
@@ -111,7 +113,7 @@ def _expand_array(kind: list[Any], value: Any, parts: list[Any]) -> None:
         if any(moves) and 0 not in shape:
             raise TypeError(f"it is not contiguous in {layout} order, as the kernel was built for")
     numbers = [*shape, *(strides if layout == "A" else ())]
-    parts.append(struct.pack("Q", interface["data"][0] or 0))
+    parts.append(struct.pack("Q", interface.address))
     parts += [struct.pack("q", number) for number in numbers]
 
 

@@ -6,9 +6,9 @@ import ctypes
 from typing import Any
 
 from cudadrv import checks, driver, raw
-from cudadrv.buffers import interface_nbytes
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.errors import ClosedError
+from cudadrv.interface import described
 
 
 class DeviceMemory(Resource):
@@ -65,9 +65,9 @@ class DeviceMemory(Resource):
         """
         if isinstance(memory, DeviceMemory):
             address, there = memory.handle, memory.nbytes
-        elif hasattr(memory, "__cuda_array_interface__"):
-            interface = memory.__cuda_array_interface__
-            address, there = interface["data"][0] or 0, interface_nbytes(interface)
+        elif (interface := described(memory)) is not None:
+            interface.wait()
+            address, there = interface.address, interface.contiguous_nbytes()
         else:
             address = checks.address(memory)
             start, length = in_context(driver.cuMemGetAddressRange, address)

@@ -97,7 +97,7 @@ def test_new_arrays():
     """device_array and device_array_like give shape, dtype and order."""
     for order in ("C", "F"):
         array = np.zeros((3, 5), np.int16, order)
-        made = cu.device_array((3, 5), np.int16, order)
+        made = cu.device_array((3, 5), np.int16, order=order)
         like = cu.device_array_like(array)
         again = cu.device_array_like(made)
         for device in (made, like, again):
@@ -116,13 +116,16 @@ def test_new_arrays():
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_basic_indexing_is_that_of_numpy(data):
-    """Any basic index gives the view that NumPy's gives: same shape, strides and elements."""
+    """Any basic index gives what NumPy's gives: a scalar, or a view of same shape and strides."""
     shape = data.draw(npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
     array = filled(shape)
     device = cu.to_device(array)
     key = data.draw(npst.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
-    expected, view = np.asarray(array[key]), device[key]
+    expected, view = array[key], device[key]
     assert view.shape == expected.shape
+    if not isinstance(expected, np.ndarray):
+        assert type(view) is type(expected) and view == expected
+        return
     if expected.size:
         np.testing.assert_array_equal(view.copy_to_host(), expected)
         assert view.c_contiguous == expected.flags.c_contiguous
@@ -132,13 +135,13 @@ def test_basic_indexing_is_that_of_numpy(data):
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_writing_into_a_view_changes_only_that(data):
-    """copy_to_device into a view leaves the rest of the array as it was."""
+    """Assigning to a view leaves the rest of the array as it was."""
     shape = data.draw(npst.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5))
     array = filled(shape)
     device = cu.to_device(array)
     key = data.draw(npst.basic_indices(shape))
     values = -1 - filled(np.shape(array[key]))
-    device[key].copy_to_device(values)
+    device[key] = values
     array[key] = values
     np.testing.assert_array_equal(device.copy_to_host(), array)
 
@@ -154,9 +157,9 @@ def test_assignment_broadcasts():
     np.testing.assert_array_equal(device.copy_to_host(), array)
 
 
-@pytest.mark.parametrize("key", [[0, 1], np.array([True, False]), "a", 1.5, True])
+@pytest.mark.parametrize("key", [[0, 1], np.array([True, False]), 1.5, True])
 def test_other_indexing_is_refused(key):
-    """Lists, masks and fields are an IndexError that says what to do."""
+    """Lists, masks and fractions are an IndexError that says what to do."""
     with pytest.raises(IndexError, match="copy to the host"):
         cu.to_device(filled((2, 2)))[key]
 
@@ -188,7 +191,10 @@ def test_copies_between_device_arrays():
     """Device to device, also between different orders and views."""
     array = filled((4, 5))
     source = cu.to_device(array)
-    for target in (cu.device_array((4, 5), np.float32), cu.device_array((4, 5), np.float32, "F")):
+    for target in (
+        cu.device_array((4, 5), np.float32),
+        cu.device_array((4, 5), np.float32, order="F"),
+    ):
         target.copy_to_device(source)
         np.testing.assert_array_equal(target.copy_to_host(), array)
     target = cu.to_device(np.zeros((4, 5), np.float32))
@@ -245,7 +251,7 @@ def test_an_array_must_fit_its_memory():
 
 def test_pinned_arrays():
     """A pinned array is a NumPy array whose memory lives as long as a view of it."""
-    array = cu.pinned_array((3, 4), np.int32, "F")
+    array = cu.pinned_array((3, 4), np.int32, order="F")
     array[...] = np.arange(12).reshape(3, 4)
     assert array.flags.f_contiguous
     stream = cu.Stream()

@@ -1,0 +1,104 @@
+"""New device arrays, and copies of host arrays on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cudadrv.array import DeviceArray, as_cuda_array, is_cuda_array
+from cudadrv.host_memory import PinnedMemory
+from cudadrv.layout import extent, lengths, strides_of
+from cudadrv.memory import mem_alloc
+from cudadrv.stream import stream_handle
+from cudadrv.view import Shape, device_dtype
+
+
+def new_layout(
+    shape: Shape, dtype: npt.DTypeLike, strides: Any, order: str
+) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...], int]:
+    """Shape, dtype, strides and bytes of a new array, as NumPy's constructors take them.
+
+    Raises:
+        TypeError, ValueError: one of them is wrong.
+    """
+    kind, known = np.dtype(dtype), lengths(shape)
+    known, kind = (*known, *kind.shape), device_dtype(kind.base)
+    steps = strides_of(strides, known, kind.itemsize, order)
+    low, high = extent(known, steps, kind.itemsize)
+    if low < 0:
+        raise ValueError(f"strides {steps} of a new array: negative ones come from slices")
+    return known, kind, steps, high
+
+
+def device_array(
+    shape: Shape,
+    dtype: npt.DTypeLike = np.float64,
+    strides: Any = None,
+    order: str = "C",
+    stream: object = None,
+) -> DeviceArray:
+    """A new array on the device of the current context, not cleared.
+
+    Args:
+        strides: in bytes; by default those of *order*.
+        order: "C" or "F".
+        stream: what the array's data will be ordered on, see ``DeviceArray.stream``.
+
+    Raises:
+        OutOfMemory: the device has not got as much.
+
+    C: cuMemAlloc_v2
+    """
+    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
+    ordered = None if stream is None or not stream_handle(stream) else stream
+    return DeviceArray(mem_alloc(nbytes), known, kind, steps, stream=ordered)
+
+
+def device_array_like(ary: Any, stream: object = None) -> DeviceArray:
+    """A new array with the shape and dtype of *ary*, in F order if that one is, else in C order.
+
+    Args:
+        ary: on the host or on the device.
+    """
+    if not isinstance(ary, np.ndarray) and is_cuda_array(ary):
+        array = as_cuda_array(ary, sync=False)
+        return device_array(array.shape, array.dtype, order=array.order, stream=stream)
+    host = np.asarray(ary)
+    order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+    return device_array(host.shape, host.dtype, order=order, stream=stream)
+
+
+def to_device(
+    obj: Any, stream: object = None, copy: bool = True, to: DeviceArray | None = None
+) -> DeviceArray:
+    """Copy a host array, a scalar or a sequence to a new device array.
+
+    Args:
+        obj: its order is kept where it is C or F; any other layout becomes C.
+        stream: orders the copy; *obj* must stay unchanged until then.
+        copy: False allocates only.
+        to: an existing array of this shape and dtype to copy into instead.
+
+    C: cuMemAlloc_v2, cuMemcpyHtoD_v2
+    """
+    made = device_array_like(obj, stream) if to is None else to
+    if not isinstance(made, DeviceArray):
+        raise TypeError(f"to={type(made).__name__}: it is a DeviceArray")
+    if copy:
+        made.copy_to_device(obj, stream)
+    return made
+
+
+def pinned_array(
+    shape: Shape, dtype: npt.DTypeLike = np.float64, strides: Any = None, order: str = "C"
+) -> npt.NDArray[Any]:
+    """A NumPy array in pinned host memory, for fast copies that run beside other work.
+
+    The memory lives as long as the array and its views.
+
+    C: cuMemHostAlloc
+    """
+    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
+    return np.ndarray(known, kind, PinnedMemory(nbytes).buffer, strides=steps)
