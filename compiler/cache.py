@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 import threading
@@ -10,25 +9,32 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from . import config
 from .errors import CompileWarning
 
 # Of the entries; another number makes other keys.
 FORMAT = 1
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32
 # What processes that were killed leave is older than this, in seconds.
 _ABANDONED = 3600.0
 
 
 def key(*parts: str | bytes) -> str:
     """The name of what is made from *parts*, in hexadecimal digits."""
-    hashed = hashlib.sha256(b"%d" % FORMAT)
+    hashed = _sha256(b"%d" % FORMAT)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         hashed.update(struct.pack("<Q", len(data)))
         hashed.update(data)
-    return hashed.hexdigest()
+    return str(hashed.hexdigest())
+
+
+def _sha256(data: bytes) -> Any:
+    import hashlib  # Not for kernels that are not kept: it loads OpenSSL.
+
+    return hashlib.sha256(data)
 
 
 class Store:
@@ -140,12 +146,12 @@ class Store:
 def _packed(name: str, parts: tuple[bytes, ...]) -> bytes:
     head = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
     body = b"".join((bytes.fromhex(name), head, *parts))
-    return hashlib.sha256(body).digest() + body
+    return bytes(_sha256(body).digest()) + body
 
 
 def _unpacked(name: str, data: bytes) -> list[bytes] | None:
     body = data[_DIGEST:]
-    if hashlib.sha256(body).digest() != data[:_DIGEST]:
+    if _sha256(body).digest() != data[:_DIGEST]:
         return None
     start = len(name) // 2
     if body[:start] != bytes.fromhex(name):

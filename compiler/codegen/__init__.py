@@ -1,6 +1,5 @@
 """LLVM IR -> PTX, by libNVVM or by LLVM's own generator."""
 
-from .nvvm import NvvmCodegen
 from .select import Codegen, select
 from .target import CodegenError, Dialect, NoCodegen, Target, ptx_version
 
@@ -9,7 +8,6 @@ __all__ = [
     "CodegenError",
     "Dialect",
     "NoCodegen",
-    "NvvmCodegen",
     "Target",
     "ptx_version",
     "select",

@@ -94,6 +94,9 @@ class LlvmCodegen:
             ptx: str = self._machine(target).emit_assembly(module)
             return ptx
 
+    def compile_lto(self, llvm_ir: str, target: Target) -> bytes | None:
+        """None: only libNVVM writes LTO-IR."""
+
     def compile_bitcode(self, bitcode: bytes, target: Target) -> str:
         """Compile a module that comes as LLVM bitcode.
 

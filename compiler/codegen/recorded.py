@@ -16,13 +16,9 @@ from cudadrv import nvvm, toolkit
 
 from ..cache import Store, key
 from .select import Codegen, choice_of, select
-from .target import Dialect, PtxVersion, Target
+from .target import Dialect, Outdated, PtxVersion, Target
 
 _FIELDS = ("triple", "data_layout", "typed_pointers", "nvvmir_version")
-
-
-class Outdated(Exception):
-    """The record of a code generator is no longer true; it is gone, so the next is."""
 
 
 class Recorded:
@@ -49,6 +45,10 @@ class Recorded:
     def compile(self, llvm_ir: str, target: Target) -> str:
         """Compile with the generator itself."""
         return actual(self).compile(llvm_ir, target)
+
+    def compile_lto(self, llvm_ir: str, target: Target) -> bytes | None:
+        """Compile with the generator itself."""
+        return actual(self).compile_lto(llvm_ir, target)
 
     def find(self) -> Codegen:
         """The generator itself.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import cudadrv.config
 from compiler import config
-from cudadrv import nvvm
-from cudadrv.nvvm import NvvmError
 
-from .nvvm import NvvmCodegen
 from .target import Dialect, NoCodegen, PtxVersion, Target
+
+if TYPE_CHECKING:
+    from .nvvm import NvvmCodegen
 
 CHOICES = ("auto", "nvvm", "nvvm7", "llvm")
 
@@ -41,6 +41,9 @@ class Codegen(Protocol):
     def compile(self, llvm_ir: str, target: Target) -> str:
         """PTX of a module; raises CodegenError."""
         ...
+
+    def compile_lto(self, llvm_ir: str, target: Target) -> bytes | None:
+        """LTO-IR of a module, None where it makes none; raises CodegenError."""
 
 
 def select(target: Target, force: str | None = None) -> Codegen:
@@ -97,6 +100,11 @@ def _select(target: Target, choice: str) -> Codegen:
 
 def _nvvm(target: Target, choice: str, tried: list[str]) -> NvvmCodegen | None:
     """The first libNVVM that fits; *tried* gets the reasons why others do not."""
+    # What is not chosen, or is on record, is not imported.
+    from cudadrv import nvvm
+
+    from .nvvm import NvvmCodegen
+
     for path in nvvm.candidates(tried):
         library = nvvm.load(path, tried)
         if library is None:
@@ -104,7 +112,7 @@ def _nvvm(target: Target, choice: str, tried: list[str]) -> NvvmCodegen | None:
         for legacy in (True, False) if choice == "auto" else (choice == "nvvm7",):
             try:
                 return NvvmCodegen(library, target, legacy=legacy)
-            except NvvmError as error:
+            except nvvm.NvvmError as error:
                 tried.append(f"{path}: {error.log}")
             except ValueError as error:
                 tried.append(f"{path}: {error}")

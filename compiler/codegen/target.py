@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 PtxVersion = tuple[int, int]
 
@@ -34,6 +35,10 @@ class NoCodegen(CodegenError):
         lines = "\n".join(f"  {line}" for line in tried)
         super().__init__("select", lines)
         self.args = (f"no code generator makes {target.arch}{reads}; tried:\n{lines}",)
+
+
+class Outdated(Exception):
+    """The record of a code generator is no longer true; it is gone, so the next is."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,7 @@ class Target:
         return 0 if self.debug else self.opt
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How the IR must be written.
 
     Attributes:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import cudadrv
-from cudadrv.linker import Linker
 
 from .. import types
 from ..codegen import Target
@@ -134,7 +132,7 @@ def _compile(
     if output not in OUTPUTS:
         raise NotImplementedError(f"output {output!r}: one of {', '.join(OUTPUTS)}")
     target = Target(cc, None, **target_options(options))
-    settings = replace(settings_of(options), lto=output == "ltoir")
+    settings = settings_of(options)._replace(lto=output == "ltoir")
     name = (abi_info or {}).get("abi_name")
     return compile_function(pyfunc, normalize(sig), target, settings, device, name), target
 
@@ -153,7 +151,7 @@ def compile_all(
     codes = [code(made, target, output)]
     for item in map(code_of, made.link):
         if item.kind == "cu":
-            linker = Linker(target.arch, "text", lto=output == "ltoir")
+            linker = cudadrv.Linker(target.arch, "text", lto=output == "ltoir")
             linker.add_cu(item.data.decode(), item.name)
             codes.append(linker.inputs[0].data)
         else:

@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import cudadrv
-from cudadrv import nvjitlink, nvrtc, toolkit
-from cudadrv.linker import KINDS
-from cudadrv.toolkit import LibraryNotFound
 
 from .. import cache
 from ..codegen import Target
-from ..codegen.recorded import sources
 from .pipeline import Compiled
 
 Callback = Callable[[Any], None]
@@ -118,6 +114,8 @@ def code_of(item: Any) -> LinkableCode:
         return item
     if not isinstance(item, str | os.PathLike):
         raise TypeError(f"link: {item!r} is neither a path nor a code such as PTXSource(text)")
+    from cudadrv.linker import KINDS
+
     suffix = Path(item).suffix.lower()
     kind = "bc" if suffix == ".bc" else KINDS.get(suffix)
     if kind is None:
@@ -131,15 +129,15 @@ def wants_lto(link: tuple[Any, ...], lto: bool | None) -> bool:
     Raises:
         LibraryNotFound: it is asked for, and there is no nvJitLink.
     """
-    if lto is not None:
-        if lto:
-            nvjitlink.find()
-        return lto
-    if not any(code_of(item).kind in ("cu", "ltoir") for item in link):
+    if not lto and (lto is False or not any(code_of(i).kind in ("cu", "ltoir") for i in link)):
         return False
+    from cudadrv import nvjitlink, toolkit
+
     try:
         nvjitlink.find()
-    except LibraryNotFound:
+    except toolkit.LibraryNotFound:
+        if lto:
+            raise
         return False
     return True
 
@@ -209,6 +207,8 @@ def _linked(compiled: Compiled, target: Target) -> bytes:
     store = cache.store(compiled.cached)
     if store is None or any(code.kind == "cu" and _INCLUDES.search(code.data) for code in codes):
         return link(compiled, target)
+    from ..codegen.recorded import sources
+
     name = cache.key(
         "linked",
         sources(),
@@ -232,6 +232,8 @@ _INCLUDES = re.compile(rb"#\s*(?:include|embed)|__has_include|__has_embed|__DATE
 
 def _linkers() -> list[str]:
     """What changes with the linkers that there are, the driver's own among them."""
+    from cudadrv import nvjitlink, nvrtc, toolkit
+
     driver = "emulator" if cudadrv.is_emulator() else str(cudadrv.driver_version())
     return [driver, *toolkit.stamps([*nvjitlink.candidates(), *nvrtc.candidates()])]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from llvmlite import ir
 
 from .. import cache, lang, types
-from ..codegen import Codegen, NoCodegen, NvvmCodegen, Target, select
-from ..codegen.recorded import Outdated, actual, record, sources
+from ..codegen import Codegen, NoCodegen, Target, select
+from ..codegen.target import Outdated
 from ..errors import CompileError
 from ..frontend.infer import Typed
 from ..frontend.program import Program as Inference
@@ -30,8 +30,7 @@ _LOCK = threading.RLock()
 LINKED: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What is asked of a compilation besides its target.
 
     Attributes:
@@ -56,8 +55,7 @@ class Settings:
     cache: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(NamedTuple):
     """A function's code, before it is loaded.
 
     Attributes:
@@ -161,7 +159,11 @@ def _generator(target: Target, settings: Settings, store: cache.Store | None) ->
     """The code generator; if its PTX is too new, the cubin that is linked from it is not."""
 
     def chosen(target: Target, choice: str | None) -> Codegen:
-        return record(target, choice, store) if store else select(target, choice)
+        if store is None:
+            return select(target, choice)
+        from ..codegen.recorded import record
+
+        return record(target, choice, store)
 
     if settings.lto and settings.codegen != "llvm":
         try:
@@ -219,6 +221,8 @@ def _code(
     store = cache.store(settings.cache)
     if store is None:
         return _compiled(text, target, settings, generator)
+    from ..codegen.recorded import actual, sources
+
     name = cache.key("code", sources(), generator.identity, repr(target), str(settings.lto), text)
     found = store.get(name)
     if found is not None:
@@ -231,9 +235,7 @@ def _code(
 def _compiled(
     text: str, target: Target, settings: Settings, generator: Codegen
 ) -> tuple[str, bytes | None]:
-    ltoir = None
-    if settings.lto and isinstance(generator, NvvmCodegen):
-        ltoir = generator.compile_lto(text, target)
+    ltoir = generator.compile_lto(text, target) if settings.lto else None
     return generator.compile(text, target), ltoir
 
 

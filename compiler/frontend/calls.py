@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import types
 from ..errors import CompileError, Span, TypingError
@@ -15,8 +15,7 @@ from ..typing.promotion import converts
 Source = int | Literal | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(NamedTuple):
     """The parameters of a function.
 
     Attributes:

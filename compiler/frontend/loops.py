@@ -6,8 +6,7 @@ import ast
 import builtins
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import CompileError, Span
 from . import internal
@@ -18,16 +17,14 @@ Item = Callable[[Instr], Instr]
 REDUCTIONS: dict[Any, str] = {builtins.sum: "sum", builtins.any: "any", builtins.all: "all"}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where break and continue go."""
 
     again: Block
     done: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(NamedTuple):
     """What a for loop goes over: how many items, and the item of an index.
 
     Attributes:

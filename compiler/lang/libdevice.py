@@ -99,15 +99,24 @@ def _declare_nan(name: str, returns: Type) -> Stub:
     return stub
 
 
-FUNCTIONS: dict[str, Any] = {
-    name: _declare(name)
-    for name in (symbol.removeprefix("__nv_") for symbol in SIGNATURES)
-    if name not in ("nan", "nanf")
-}
-FUNCTIONS["nan"] = _declare_nan("nan", types.float64)
-FUNCTIONS["nanf"] = _declare_nan("nanf", types.float32)
-globals().update(FUNCTIONS)
-
-
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"libdevice has no function {name!r}; it has: {', '.join(FUNCTIONS)}")
+    """Make a function when it is first named: all of them would take a while."""
+    if f"__nv_{name}" not in SIGNATURES:
+        import difflib
+
+        near = difflib.get_close_matches(name, _names(), 5)
+        raise AttributeError(
+            f"libdevice has no function {name!r}"
+            + (f"; near to it are {', '.join(near)}" if near else "; dir(libdevice) lists all")
+        )
+    nans = {"nan": types.float64, "nanf": types.float32}
+    stub = _declare_nan(name, nans[name]) if name in nans else _declare(name)
+    return globals().setdefault(name, stub)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_names()})
+
+
+def _names() -> list[str]:
+    return [symbol.removeprefix("__nv_") for symbol in SIGNATURES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from llvmlite import ir
 
@@ -34,8 +34,7 @@ class Dialect(Protocol):
         """The metadata that libNVVM wants, if any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What changes the code that lowering emits.
 
     Attributes:
@@ -55,8 +54,7 @@ class Options:
     cc: tuple[int, int] = (7, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """A place that raises an exception.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -29,8 +28,7 @@ class Value(NamedTuple):
         return leaf
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The leaves of each type, with the pointers of one IR dialect."""
 
     typed_pointers: bool

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import TypingError
 from ..types import Literal, Type, widen
@@ -23,8 +22,7 @@ L = TypeVar("L", bound=Lower)
 _signature = cache(inspect.signature)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """What a rule decides.
 
     Attributes:
@@ -44,8 +42,7 @@ class Match:
     libdevice: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One callable for one family of types."""
 
     name: str
@@ -81,8 +78,7 @@ class Row:
         return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One attribute of a type class: its rule (owner type -> type) and lowering."""
 
     name: str

@@ -60,14 +60,15 @@ def test_every_function_of_libdevice_can_be_called():
     """Each name of the library is callable and compiles with its own signature."""
     namespace = {"libdevice": libdevice, "np": np}
     lines = []
-    for name, stub in libdevice.FUNCTIONS.items():
-        shown = stub.__doc__.partition("(")[2].partition(") ->")[0]
+    names = [symbol.removeprefix("__nv_") for symbol in SIGNATURES]
+    for name in names:
+        shown = getattr(libdevice, name).__doc__.partition("(")[2].partition(") ->")[0]
         values = [
             "x" if "[" in each else "1" if "int" in each else "0.5"
             for each in filter(None, shown.split(", "))
         ]
         lines.append(f"    libdevice.{name}({', '.join(values)})")
-    assert len(lines) == len(SIGNATURES)
+    assert set(names) < set(dir(libdevice))
     text = "def kernel(x, y):\n" + "\n".join(lines).replace("normf(1, x)", "normf(1, y)") + "\n"
     linecache.cache["<every function>"] = (len(text), None, text.splitlines(True), "")
     exec(compile(text, "<every function>", "exec"), namespace)

@@ -11,7 +11,7 @@ import pytest
 
 import compiler as cuda
 from compiler import types
-from compiler.codegen import CodegenError, NvvmCodegen, Target, recorded
+from compiler.codegen import CodegenError, Target, recorded
 from compiler.codegen.llvm import LlvmCodegen
 from compiler.codegen.select import select
 from compiler.dispatch import linking, pipeline
@@ -180,7 +180,7 @@ def test_changed_constant_is_compiled_anew(tmp_path, compilations, text):
 def test_edited_generator_is_another(monkeypatch, compilations):
     """A change of the files that make code of IR makes every entry void."""
     compiled()
-    monkeypatch.setattr(pipeline, "sources", lambda: "edited")
+    monkeypatch.setattr(recorded, "sources", lambda: "edited")
     compiled()
     assert len(compilations) == 2
 
@@ -243,7 +243,7 @@ def test_refused_code_is_not_kept(compilations):
 
 def test_lto_is_kept_too(compilations):
     """LTO-IR comes back with the PTX."""
-    if not isinstance(select(TARGET, "auto"), NvvmCodegen):
+    if select(TARGET).name != "nvvm":
         pytest.skip("there is no libNVVM")
     settings = Settings(lto=True, cache=True)
     first, second = compiled(settings=settings), compiled(settings=settings)
@@ -401,3 +401,18 @@ def test_second_process_links_nothing(monkeypatch):
     monkeypatch.setattr(nvjitlink, "Link", None)
     run()
     assert images == [b"\x7fELF", b"\x7fELF"]
+
+
+def test_import_loads_no_code_generator(run_python):
+    """Importing the compiler, and decorating, loads no LLVM, no libNVVM, linker nor emulator."""
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "ctypes.dlopen" else 0)
+import compiler
+@compiler.jit
+def kernel(x): x[0] = compiler.libdevice.sinf(x[0])
+heavy = {"llvmlite.binding", "cudadrv.emulator", "cudadrv.nvvm", "cudadrv.linker", "hashlib"}
+print(sorted(heavy & set(sys.modules)), [name for name in opened if "lib" in name])
+"""
+    assert run_python(code).strip() == "[] []"
