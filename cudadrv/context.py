@@ -97,6 +97,9 @@ class Resource:
         context: the handle of its context.
     """
 
+    # A slot, so that compiled launchers find it.
+    __slots__ = ("__dict__", "__weakref__", "_handle")
+
     # What releases it: a driver function by the name it has in ``raw``, or a static method that
     # returns a CUresult.
     RELEASE: Any = ""

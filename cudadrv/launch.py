@@ -121,7 +121,7 @@ def encode_number(value: float, size: int | None) -> bytes:
     if not isinstance(value, int):
         if size not in FLOATS:
             raise TypeError(f"{value!r} is a float, but the parameter takes {size} bytes")
-        return struct.pack(FLOATS[size], value)
+        return struct.pack("<" + FLOATS[size], value)  # "<" refuses what overflows
     if size not in INTEGERS:
         raise TypeError(f"{value!r} is an int, but the parameter takes {size} bytes")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):

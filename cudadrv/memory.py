@@ -18,6 +18,8 @@ class DeviceMemory(Resource):
         nbytes: how many.
     """
 
+    __slots__ = ("_root",)
+
     RELEASE = "cuMemFree"
     # Marks what has a device address in ``handle``, for launches.
     __cuda_memory__ = True

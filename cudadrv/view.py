@@ -43,7 +43,13 @@ class View:
         readonly: whether copies into it, and kernels that may write to it, are refused.
         stream: what the data is ordered on, told to other libraries that take the array; None if
             it needs no waiting for. ``to_device(x, stream)`` sets it.
+        kernel_type, leaves: a compiler's type of the array, and what a launch passes for it.
     """
+
+    # Slots, so that compiled launchers find them.
+    __slots__ = ("__dict__", "__weakref__", "kernel_type", "leaves", "memory")
+    kernel_type: Any
+    leaves: bytes
 
     def __init__(
         self,

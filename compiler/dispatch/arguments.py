@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,8 @@ def typeof(value: Any) -> Type:
         return known
     if type(value) is int:
         return _int_type(value)
+    if type(value) is DeviceArray:
+        return _device_array_type(value)
     if isinstance(value, DeviceArray | np.ndarray):
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
@@ -110,6 +113,41 @@ def _array_type(
 ) -> Array:
     element = types.from_dtype(dtype)
     return Array(element, len(shape), layout(shape, strides, dtype.itemsize), readonly=readonly)
+
+
+def _device_array_type(array: DeviceArray) -> Array:
+    """The type of a device array, which keeps it for the next time."""
+    try:
+        return array.kernel_type  # type: ignore[no-any-return]
+    except AttributeError:
+        found = _array_type(array.dtype, array.shape, array.strides, _is_readonly(array))
+        return canonical(found)
+
+
+_CANONICAL: dict[Array, Array] = {}
+
+
+def canonical(ty: Array) -> Array:
+    """The one object that stands for all types equal to *ty*."""
+    return _CANONICAL.setdefault(ty, ty)
+
+
+def accepted(ty: Type, strict: bool) -> list[Type]:
+    """What a compiled launcher takes for a parameter of type *ty*: see native.body."""
+    if not isinstance(ty, Array):
+        weak = not isinstance(ty, Scalar) or ty.weak or ty is types.boolean
+        return [ty] if weak or not strict else []
+    if strict:
+        return [canonical(ty)]
+    found: list[Type] = []
+    for order, readonly in itertools.product("CFA", (False, True)):
+        given = Array(ty.dtype, ty.ndim, order, readonly=readonly)
+        try:
+            check_array(ty, given)
+        except TypeError:
+            continue
+        found.append(canonical(given))
+    return found
 
 
 def layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> str:
@@ -221,7 +259,7 @@ def _number(ty: Scalar, value: Any) -> Any:
     number = float(value)
     if ty.bits < 64:
         try:
-            struct.pack("f" if ty.bits == 32 else "e", number)
+            struct.pack("<f" if ty.bits == 32 else "<e", number)
         except OverflowError:
             raise OverflowError(f"{number} does not fit in {ty}") from None
     return number
@@ -268,11 +306,15 @@ def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> 
             value = cudadrv.as_cuda_array(value)
         else:
             raise TypeError(f"expected an array {ty}, got {_kind(value)}")
-    given = _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
+    given = typeof(value)
     if given is not ty:
         check_array(ty, given)
-    leaves = [value.handle, *value.shape]
-    return leaves + list(value.strides) if ty.layout == "A" else leaves
+    leaves = [value.handle, *value.shape, *value.strides]
+    if type(value) is DeviceArray:
+        # From now on a compiled launcher knows it.
+        value.leaves = struct.pack(f"Q{2 * value.ndim}q", *leaves)
+        value.kernel_type = given
+    return leaves if ty.layout == "A" else leaves[: 1 + ty.ndim]
 
 
 def check_array(expected: Array, given: Type) -> None:

@@ -52,16 +52,14 @@ class AutoJitCUDAKernel(CUDAKernelBase):
     def __repr__(self) -> str:
         return f"<kernel {self.pyfunc.__qualname__}>"
 
-    def __call__(self, *args: Any, **named: Any) -> None:
-        """Specialise for the arguments and launch with the configuration.
-
-        Arguments can be given by name, and have the function's defaults.
-        """
+    def _launch(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._check_configured(self.pyfunc.__name__)
         if named or len(args) != len(self.parameters):
             args = self._bind(args, named)
         context = cudadrv.current_context()
-        self._specialized(args, context).launch(args, self, context.handle)
+        kernel = self._specialized(args, context)
+        if kernel.launch(args, self, context.handle):
+            self._note(kernel, context.handle, strict=len(self.signatures) != 1)
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters."""

@@ -9,17 +9,20 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import cudadrv
-from cudadrv import driver
+from cudadrv import driver, launch_config
+from cudadrv.launch import retry
 from cudadrv.stream import stream_handle
 
 from ..codegen import Target, ptx_version
-from . import failures, linking
+from . import failures, linking, native
 from .annotate import annotate
-from .arguments import Packer, Writeback
+from .arguments import Packer, Writeback, accepted
 from .pipeline import Compiled
 
 Dim = tuple[int, int, int]
 KEPT_CONFIGURATIONS = 64
+# Launches after which a launcher is compiled; and where LLVM is not even loaded yet.
+HOT, HOT_COLD = 8, 1000
 
 
 def dimensions(value: Any, name: str) -> Dim:
@@ -57,10 +60,21 @@ class CUDAKernelBase:
         self.stream: Any = None
         self.sharedmem = 0
         self.configured = False
+        self._configurations: dict[Any, tuple[CUDAKernelBase, type, type]] = {}
+        self._launches = 0
+
+    # The class of kernels without a compiled launcher: those with one have a subclass of their own.
+    plain_class: type[CUDAKernelBase]
+
+    def __init_subclass__(cls, launcher: Callable[..., None] | None = None) -> None:
+        if launcher is None:
+            cls.plain_class = cls
 
     def copy(self) -> Any:
         """A shallow copy: the compiled code is shared."""
-        return copy.copy(self)
+        made = copy.copy(self)
+        made.__class__ = self.plain_class
+        return made
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = None, sharedmem: int = 0) -> Any:
         """A copy that launches with this configuration."""
@@ -72,13 +86,62 @@ class CUDAKernelBase:
         if clone.sharedmem < 0:
             raise ValueError(f"sharedmem {sharedmem}: the number of bytes cannot be negative")
         clone.configured = True
+        clone._launches = 0
         return clone
 
     def __getitem__(self, configuration: Any) -> Any:
         """``kernel[griddim, blockdim, stream, sharedmem]``, the last two optional."""
+        try:
+            known, first, second = self._configurations[configuration]
+        except (KeyError, TypeError):  # Not seen yet, or a list.
+            return self._configured(configuration)
+        # 2.0 equals 2, but is no size.
+        if configuration[0].__class__ is first and configuration[1].__class__ is second:
+            return known
+        return self._configured(configuration)
+
+    def _configured(self, configuration: Any) -> Any:
+        """A new clone with this configuration, kept for the next time."""
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
             raise ValueError("configure a kernel as kernel[griddim, blockdim, stream, sharedmem]")
-        return self.configure(*configuration)
+        clone = self.configure(*configuration)
+        if not any(isinstance(each, list) for each in configuration):
+            if len(self._configurations) >= KEPT_CONFIGURATIONS:
+                self._configurations.clear()
+            kinds = type(configuration[0]), type(configuration[1])
+            self._configurations[configuration] = (clone, *kinds)
+        return clone
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Launch with the configuration; done when host arrays are copied back, else only queued.
+
+        Raises:
+            ValueError: there is no configuration.
+            TypeError, OverflowError: the arguments do not fit; the message names the argument.
+            CudaError: the driver refused the launch, or an earlier kernel failed.
+        """
+        self._launch(args, named)
+
+    def _launch(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Launch by way of Python."""
+        raise NotImplementedError
+
+    def _slow(self, *args: Any, **named: Any) -> None:
+        """What the compiled launcher calls for arguments that it leaves to Python."""
+        self._launch(args, named)
+
+    def _note(self, kernel: CUDAKernel, context: int, strict: bool) -> None:
+        """After some launches of the same *kernel* by way of Python, compile their launcher."""
+        self._launches += 1
+        if self._launches < (HOT if "llvmlite.binding" in sys.modules else HOT_COLD):
+            return
+        self._launches = 0
+        launcher = kernel.launcher(self, context, strict)
+        if launcher is not None:
+            # A call then reaches the C function without any of Python in between.
+            plain = self.plain_class
+            members = {"__call__": launcher, "__doc__": plain.__doc__}
+            self.__class__ = type(plain.__name__, (plain,), members, launcher=launcher)
 
     def _check_configured(self, name: str) -> None:
         if not self.configured:
@@ -103,6 +166,7 @@ class CUDAKernel(CUDAKernelBase):
         self._packer = Packer(names, compiled.args)
         self._loaded: dict[int, cudadrv.Kernel] = {}
         self._runs: dict[Any, Callable[..., None]] = {}
+        self._launchers: dict[bool, native.Launcher] = {}
 
     def __repr__(self) -> str:
         return f"<CUDAKernel {self.entry_name}({', '.join(map(str, self.argument_types))})>"
@@ -123,18 +187,49 @@ class CUDAKernel(CUDAKernelBase):
             self._loaded[context] = kernel
         return kernel
 
-    def __call__(self, *args: Any) -> None:
-        """Launch; returns once the work is queued, or done if host arrays must come back."""
+    def _launch(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._check_configured(self.entry_name)
+        if named:
+            raise TypeError(f"{self.entry_name}: a compiled kernel takes its arguments by position")
         if len(args) != len(self.argument_types):
             raise TypeError(
                 f"{self.entry_name} takes {len(self.argument_types)} arguments "
                 f"({', '.join(self._packer.names)}), {len(args)} given"
             )
-        self.launch(args, self, cudadrv.current_context().handle)
+        context = cudadrv.current_context().handle
+        if self.launch(args, self, context):
+            self._note(self, context, strict=False)
 
-    def launch(self, args: tuple[Any, ...], configured: CUDAKernelBase, context: int) -> None:
-        """Launch in the current *context* as *configured*, with the right number of arguments."""
+    def launcher(
+        self, configured: CUDAKernelBase, context: int, strict: bool
+    ) -> Callable[..., None] | None:
+        """A compiled launcher for a configuration; None if these arguments need Python.
+
+        Args:
+            strict: take arguments of just the kernel's types, none that could be converted.
+        """
+        if self.compiled.failures or not native.can_launch(self.argument_types):
+            return None
+        if strict not in self._launchers:
+            takes = [accepted(ty, strict) for ty in self.argument_types]
+            self._launchers[strict] = native.Launcher(self.argument_types, takes)
+        kernel = self._bound(context)
+        made = launch_config.config(
+            kernel, configured.griddim, configured.blockdim, configured.sharedmem,
+            configured.stream, {},
+        )  # fmt: skip
+
+        def failed(code: int) -> None:
+            retry(kernel, code, made, None)
+
+        return self._launchers[strict].bind(kernel, made, context, configured._slow, failed)
+
+    def launch(self, args: tuple[Any, ...], configured: CUDAKernelBase, context: int) -> bool:
+        """Launch in the current *context* as *configured*, with the right number of arguments.
+
+        Returns:
+            whether nothing had to be copied.
+        """
         run = self._prepared(configured, context)
         retr: list[Writeback] = []
         run(*self._packer.pack(args, configured.stream, retr))
@@ -144,6 +239,7 @@ class CUDAKernel(CUDAKernelBase):
             driver.cuStreamSynchronize(stream_handle(configured.stream))
         for finish in retr:
             finish()
+        return not retr
 
     def _prepared(self, configured: CUDAKernelBase, context: int) -> Callable[..., None]:
         """What launches in *context* with this configuration; the last are kept."""
