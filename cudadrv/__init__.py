@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cudadrv.linker import Linker, LinkError
     from cudadrv.memory import DeviceMemory, mem_alloc
     from cudadrv.module import Library, load, newest_ptx
+    from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
     from cudadrv.stream import Stream
 
 # Where each name is defined; it is imported when it is first used.
@@ -63,6 +64,7 @@ HOME = {
     "library": "use_driver",
     "linker": "LinkError Linker",
     "memory": "DeviceMemory mem_alloc",
+    "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load newest_ptx",
     "stream": "Stream",
 }
@@ -92,6 +94,7 @@ __all__ = [
     "NotSupportedByDriver",
     "OutOfMemory",
     "PinnedMemory",
+    "PitchedMemory",
     "Resource",
     "Stream",
     "as_cuda_array",
@@ -108,7 +111,10 @@ __all__ = [
     "is_emulator",
     "load",
     "mem_alloc",
+    "mem_alloc_pitch",
     "memcpy",
+    "memcpy_2d",
+    "memcpy_3d",
     "memcpy_batch",
     "memcpy_peer",
     "memset",

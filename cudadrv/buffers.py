@@ -106,9 +106,7 @@ def interface_nbytes(interface: dict[str, Any]) -> int:
     Raises:
         ValueError: it is not contiguous.
     """
-    shape = interface["shape"]
-    # "<f4", and for times "<M8[s]".
-    itemsize = int(interface["typestr"][2:].partition("[")[0])
+    shape, itemsize = interface["shape"], interface_itemsize(interface)
     nbytes: int = itemsize * math.prod(shape)
     strides = interface.get("strides")
     if nbytes and strides is not None:
@@ -116,6 +114,12 @@ def interface_nbytes(interface: dict[str, Any]) -> int:
         if not backward and not dense(shape, strides, itemsize):
             raise ValueError("the device array is not contiguous: copy it to a new one first")
     return nbytes
+
+
+def interface_itemsize(interface: dict[str, Any]) -> int:
+    """Bytes of an element of an array that another library describes."""
+    # "<f4", and for times "<M8[s]".
+    return int(interface["typestr"][2:].partition("[")[0])
 
 
 def dense(shape: Sequence[int], strides: Sequence[int], step: int) -> bool:

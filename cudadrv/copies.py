@@ -136,7 +136,7 @@ def memcpy_peer(
     count = copy_size(target, source, nbytes)
     if count == 0:
         return
-    to, since = context_of(dst_context, target), context_of(src_context, source)
+    to, since = context_of(dst_context, target.address), context_of(src_context, source.address)
     arguments = (target.address, to, source.address, since, count)
     if stream is None:
         in_context(driver.cuMemcpyPeer, *arguments)
@@ -144,8 +144,8 @@ def memcpy_peer(
         in_context(driver.cuMemcpyPeerAsync, *arguments, stream_handle(stream))
 
 
-def context_of(context: object, memory: Span) -> int:
-    """The handle of *context*, or of the one that the memory was allocated in.
+def context_of(context: object, address: int) -> int:
+    """The handle of *context*; for None, of the one that the memory was allocated in.
 
     C: cuPointerGetAttribute
     """
@@ -153,7 +153,7 @@ def context_of(context: object, memory: Span) -> int:
         return checks.address(getattr(context, "handle", context), "context")
     found = ctypes.c_void_p()
     attribute = raw.CU_POINTER_ATTRIBUTE_CONTEXT
-    in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, memory.address)
+    in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)
     return found.value or 0
 
 

@@ -42,6 +42,8 @@ LAYERS = [
     "cudadrv.fills",
     "cudadrv.view",
     "cudadrv.strided",
+    "cudadrv.boxes",
+    "cudadrv.pitched",
     "cudadrv.array",
     "cudadrv.creation",
     "cudadrv.array_layout",

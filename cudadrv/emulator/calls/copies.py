@@ -9,7 +9,7 @@ from cudadrv.raw import types
 
 from ..arrays import find_array
 from ..boundary import exported
-from ..state import Context, current, reach
+from ..state import Context, current, find, reach
 from ..status import require
 
 # -- copies; a host pointer may be any memory, a device pointer must be an allocation's
@@ -66,54 +66,61 @@ def cuMemcpyBatchAsync_v2(
         _move(target, source, size)
 
 
-def _side(copy: Any, which: str, rows: int, width: int) -> tuple[int, int]:
-    """(address of the first byte, pitch) of one side of a 2D or 3D copy, in its first plane."""
-    kind = getattr(copy, f"{which}MemoryType")
-    require(kind in (1, 2, 3, 4))
-    if kind == 3:
-        array = find_array(getattr(copy, f"{which}Array"))
-        x, y = getattr(copy, f"{which}XInBytes"), getattr(copy, f"{which}Y")
-        z, planes = getattr(copy, f"{which}Z", 0), getattr(copy, "Depth", 1)
-        return array.start(x, y, z, width, rows, planes) - z * array.plane, array.pitch
-    base = getattr(copy, f"{which}Host" if kind == 1 else f"{which}Device") or 0
-    pitch = getattr(copy, f"{which}Pitch") or width
-    require(pitch >= width)
-    start = base + getattr(copy, f"{which}XInBytes") + getattr(copy, f"{which}Y") * pitch
-    if kind == 2 and rows and width:
-        reach(start, (rows - 1) * pitch + width)
-    return start, pitch
+class _Side:
+    """One side of a 2D or 3D copy: where row 0 of plane 0 begins, and the steps from there."""
+
+    def __init__(self, copy: Any, which: str, depth: int) -> None:
+        def field(name: str) -> int:
+            return getattr(copy, which + name, 0) or 0
+
+        width, rows, kind = copy.WidthInBytes, copy.Height, field("MemoryType")
+        x, y, z = field("XInBytes"), field("Y"), field("Z")
+        require(kind in (1, 2, 3, 4))
+        if kind == 3:
+            array = find_array(field("Array"))
+            self.start = array.start(x, y, z, width, rows, depth)
+            self.pitch, self.plane = array.pitch, array.plane
+            return
+        self.pitch = field("Pitch") or x + width
+        height = field("Height") or y + rows
+        require(x + width <= self.pitch and (depth == 1 or y + rows <= height))
+        self.plane = self.pitch * height
+        base = field("Host" if kind == 1 else "Device")
+        self.start = base + x + y * self.pitch + z * self.plane
+        last = (depth - 1) * self.plane + (rows - 1) * self.pitch + width
+        if kind == 2 and depth and rows and width:
+            reach(self.start, last)
+
+
+def _copy_box(record: str, address: int) -> None:
+    current()
+    require(address)
+    copy = types.record(types.resolve(record)).from_address(address)
+    depth = getattr(copy, "Depth", 1)
+    to, since = _Side(copy, "dst", depth), _Side(copy, "src", depth)
+    for z in range(depth):
+        for row in range(copy.Height):
+            target = to.start + z * to.plane + row * to.pitch
+            _move(target, since.start + z * since.plane + row * since.pitch, copy.WidthInBytes)
 
 
 @exported("cuMemcpy2DUnaligned_v2", "cuMemcpy2DAsync_v2")
 def cuMemcpy2D_v2(address: int, *stream: Any) -> None:
-    current()
-    require(address)
-    copy = types.record(types.resolve("CUDA_MEMCPY2D")).from_address(address)
-    width, rows = copy.WidthInBytes, copy.Height
-    target, target_pitch = _side(copy, "dst", rows, width)
-    source, source_pitch = _side(copy, "src", rows, width)
-    for row in range(rows):
-        _move(target + row * target_pitch, source + row * source_pitch, width)
+    _copy_box("CUDA_MEMCPY2D", address)
 
 
 @exported("cuMemcpy3DAsync_v2")
 def cuMemcpy3D_v2(address: int, *stream: Any) -> None:
-    current()
+    _copy_box("CUDA_MEMCPY3D", address)
+
+
+@exported("cuMemcpy3DPeerAsync")
+def cuMemcpy3DPeer(address: int, *stream: Any) -> None:
     require(address)
-    copy = types.record(types.resolve("CUDA_MEMCPY3D")).from_address(address)
-    width, rows = copy.WidthInBytes, copy.Height
-    sides = []
-    for which in ("dst", "src"):
-        start, pitch = _side(copy, which, rows, width)
-        plane = pitch * (getattr(copy, f"{which}Height") or rows)
-        if getattr(copy, f"{which}MemoryType") == 3:
-            plane = find_array(getattr(copy, f"{which}Array")).plane
-        sides.append((start + getattr(copy, f"{which}Z") * plane, pitch, plane))
-    (target, target_pitch, target_plane), (source, source_pitch, source_plane) = sides
-    for z in range(copy.Depth):
-        for row in range(rows):
-            to = target + z * target_plane + row * target_pitch
-            _move(to, source + z * source_plane + row * source_pitch, width)
+    copy = types.record(types.resolve("CUDA_MEMCPY3D_PEER")).from_address(address)
+    for handle in (copy.srcContext, copy.dstContext):
+        find(Context, handle)
+    _copy_box("CUDA_MEMCPY3D_PEER", address)
 
 
 def _fill(address: int, value: int, width: int, count: int) -> None:
