@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
 from typing import Any
+
+from cudadrv.layout import is_contiguous, strides_of
 
 FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO
 
@@ -91,41 +92,21 @@ def host_view(thing: Any) -> memoryview:
 
 
 def host_nbytes(interface: dict[str, Any]) -> int:
-    """The size of a contiguous host array, from its ``__array_interface__``."""
-    try:
-        return interface_nbytes(interface)
-    except ValueError:
-        raise ValueError(
-            "the host array is not contiguous: copy numpy.ascontiguousarray(array)"
-        ) from None
-
-
-def interface_nbytes(interface: dict[str, Any]) -> int:
-    """The size of a contiguous array that another library describes.
+    """The size of a contiguous host array, from its ``__array_interface__``.
 
     Raises:
         ValueError: it is not contiguous.
     """
     shape, itemsize = interface["shape"], interface_itemsize(interface)
-    nbytes: int = itemsize * math.prod(shape)
-    strides = interface.get("strides")
-    if nbytes and strides is not None:
-        backward = dense(shape[::-1], strides[::-1], itemsize)
-        if not backward and not dense(shape, strides, itemsize):
-            raise ValueError("the device array is not contiguous: copy it to a new one first")
-    return nbytes
+    strides = strides_of(interface.get("strides"), shape, itemsize, "C")
+    backwards = is_contiguous(shape[::-1], strides[::-1], itemsize)
+    if not backwards and not is_contiguous(shape, strides, itemsize):
+        raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
+    return itemsize * math.prod(shape)
 
 
 def interface_itemsize(interface: dict[str, Any]) -> int:
-    """Bytes of an element of an array that another library describes."""
-    # "<f4", and for times "<M8[s]".
-    return int(interface["typestr"][2:].partition("[")[0])
-
-
-def dense(shape: Sequence[int], strides: Sequence[int], step: int) -> bool:
-    """Whether elements of *step* bytes lie one after another, the first index running fastest."""
-    for length, stride in zip(shape, strides, strict=True):
-        if length != 1 and stride != step:
-            return False
-        step *= length
-    return True
+    """Bytes of an element, from an ``__array_interface__``."""
+    # "<f4"; of times "<M8[s]"; of strings "<U3", of 4 bytes each.
+    kind, size = interface["typestr"][1], interface["typestr"][2:].partition("[")[0]
+    return int(size) * (4 if kind == "U" else 1)
