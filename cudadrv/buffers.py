@@ -102,7 +102,8 @@ def host_nbytes(interface: dict[str, Any]) -> int:
     backwards = is_contiguous(shape[::-1], strides[::-1], itemsize)
     if not backwards and not is_contiguous(shape, strides, itemsize):
         raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
-    return itemsize * math.prod(shape)
+    nbytes: int = itemsize * math.prod(shape)
+    return nbytes
 
 
 def interface_itemsize(interface: dict[str, Any]) -> int:
