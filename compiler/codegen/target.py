@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cudadrv.module import PTX_OF_CUDA
+
 PtxVersion = tuple[int, int]
 
 
@@ -131,18 +133,6 @@ ARCHITECTURES: dict[tuple[int, int], PtxVersion] = {
     (12, 1): (8, 8),
 }
 
-# CUDA version -> PTX ISA (PTX ISA manual, "Release Notes"); in between, the older entry holds.
-_PTX_OF_CUDA: dict[tuple[int, int], PtxVersion] = {
-    (10, 0): (6, 3),
-    (10, 1): (6, 4),
-    (10, 2): (6, 5),
-    **{(11, minor): (7, minor) for minor in range(9)},
-    **{(12, minor): (8, minor) for minor in range(6)},
-    (12, 7): (8, 6),
-    (12, 8): (8, 7),
-    (12, 9): (8, 8),
-}
-
 
 def ptx_version(cuda: tuple[int, int]) -> PtxVersion:
     """The newest PTX ISA that a driver, or toolkit, of CUDA version *cuda* reads.
@@ -153,7 +143,7 @@ def ptx_version(cuda: tuple[int, int]) -> PtxVersion:
         return (9, cuda[1])
     if cuda[0] > 13:
         return (9, 9)
-    known = [ptx for version, ptx in _PTX_OF_CUDA.items() if version <= cuda]
+    known = [ptx for version, ptx in PTX_OF_CUDA.items() if version <= cuda]
     if not known:
         raise ValueError(f"CUDA {cuda[0]}.{cuda[1]} is older than 10.0, the oldest supported")
     return max(known)

@@ -12,7 +12,7 @@ from typing import Any
 import cudadrv
 
 from .. import cache
-from ..codegen import Target
+from ..codegen import Target, ptx_version
 from .pipeline import Compiled
 
 Callback = Callable[[Any], None]
@@ -154,6 +154,8 @@ def link(
         LinkError: something is missing or there twice.
     """
     linker = cudadrv.Linker(arch, max_registers=max_registers)
+    if compiled.too_new and linker.backend == "driver":
+        raise _too_new(compiled)
     lto = compiled.ltoir is not None and linker.backend == "nvjitlink"
     if lto:
         assert compiled.ltoir is not None
@@ -163,6 +165,22 @@ def link(
     for code in map(code_of, compiled.link):
         _add(linker, code, target)
     return linker.link()
+
+
+def _too_new(compiled: Compiled) -> Exception:
+    """The error for code that only nvJitLink could link."""
+    from cudadrv.linker import LinkError
+
+    found = re.search(r"^\.version (\S+)", compiled.ptx, re.MULTILINE)
+    made = found[1] if found else "of another version"
+    reads = "{}.{}".format(*ptx_version(cudadrv.driver_version()))
+    has = "{}.{}".format(*cudadrv.driver_version())
+    return LinkError(
+        "the driver",
+        f"{compiled.name} is PTX {made}, and driver {has} reads PTX up to {reads}: install "
+        f"nvidia-nvjitlink, which makes a cubin of it, or choose another code generator with "
+        f"COMPILER_CODEGEN or jit(codegen=...)",
+    )
 
 
 def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:

@@ -106,8 +106,8 @@ def old_driver(version: int = 11040, **functions: Callable[..., int]) -> FakeDri
     return FakeDriver(version=version, **{**known, **functions})
 
 
-def launching_driver(**functions: Callable[..., int]) -> FakeDriver:
-    """A driver of CUDA 13.9, compute capability 9.0, that loads and launches but runs nothing."""
+def launching_driver(version: int = 13090, **functions: Callable[..., int]) -> FakeDriver:
+    """A driver of compute capability 9.0 that loads and launches but runs nothing."""
 
     def find(out, handle, name):
         return store(out, ctypes.c_void_p, 88)
@@ -116,4 +116,4 @@ def launching_driver(**functions: Callable[..., int]) -> FakeDriver:
         return store(out, ctypes.c_int, {75: 9, 76: 0}.get(number, 1024))
 
     given = {"cuModuleGetFunction": find, "cuDeviceGetAttribute": attribute, **functions}
-    return old_driver(13090, **given)
+    return old_driver(version, **given)
