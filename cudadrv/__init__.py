@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
     from cudadrv.copies import memcpy, memcpy_batch, memcpy_peer
-    from cudadrv.creation import device_array, device_array_like, pinned_array, to_device
+    from cudadrv.creation import device_array, device_array_like, to_device
     from cudadrv.cuda_array import CudaArray, MipmappedArray
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from cudadrv.event import Event
     from cudadrv.fills import memset, memset_2d
     from cudadrv.host_memory import PinnedMemory
+    from cudadrv.hostarray import (
+        MappedArray,
+        managed_array,
+        mapped_array,
+        mapped_array_like,
+        pinned,
+        pinned_array,
+        pinned_array_like,
+    )
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
@@ -52,13 +61,15 @@ HOME = {
     "context": "CudaWarning Resource current_context",
     "cuda_array": "CudaArray MipmappedArray",
     "copies": "memcpy memcpy_batch memcpy_peer",
-    "creation": "device_array device_array_like pinned_array to_device",
+    "creation": "device_array device_array_like to_device",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
     "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
     "NameNotFound NotSupported NotSupportedByDriver OutOfMemory",
     "event": "Event",
     "fills": "memset memset_2d",
+    "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
+    "pinned_array_like",
     "host_memory": "PinnedMemory",
     "kernel": "Kernel",
     "library": "use_driver",
@@ -88,6 +99,7 @@ __all__ = [
     "Library",
     "LinkError",
     "Linker",
+    "MappedArray",
     "MipmappedArray",
     "NameNotFound",
     "NotSupported",
@@ -110,6 +122,9 @@ __all__ = [
     "is_cuda_array",
     "is_emulator",
     "load",
+    "managed_array",
+    "mapped_array",
+    "mapped_array_like",
     "mem_alloc",
     "mem_alloc_pitch",
     "memcpy",
@@ -121,7 +136,9 @@ __all__ = [
     "memset_2d",
     "newest_ptx",
     "pending",
+    "pinned",
     "pinned_array",
+    "pinned_array_like",
     "to_device",
     "use_driver",
 ]

@@ -103,6 +103,8 @@ class Resource:
     # What releases it: a driver function by the name it has in ``raw``, or a static method that
     # returns a CUresult.
     RELEASE: Any = ""
+    # What shows an object that could not be made must not fail.
+    _handle: int | None = None
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class Resource:
             more: what RELEASE takes after the handle; Resources among it are kept alive till then.
             lives: what is to be garbage for the release, if not this object.
         """
-        self._handle: int | None = handle
+        self._handle = handle
         self.context = context
         self._finalizer: weakref.finalize[..., Any] | None = None
         if owned:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cudadrv import checks
 from cudadrv.array import DeviceArray, as_cuda_array, is_cuda_array
-from cudadrv.host_memory import PinnedMemory
 from cudadrv.layout import extent, lengths, strides_of
 from cudadrv.memory import mem_alloc
 from cudadrv.stream import stream_handle
@@ -29,7 +29,7 @@ def new_layout(
     low, high = extent(known, steps, kind.itemsize)
     if low < 0:
         raise ValueError(f"strides {steps} of a new array: negative ones come from slices")
-    return known, kind, steps, high
+    return known, kind, steps, checks.size(high)
 
 
 def device_array(
@@ -62,12 +62,17 @@ def device_array_like(ary: Any, stream: object = None) -> DeviceArray:
     Args:
         ary: on the host or on the device.
     """
+    return device_array(*like(ary), stream=stream)
+
+
+def like(ary: Any) -> tuple[tuple[int, ...], np.dtype[Any], None, str]:
+    """Shape, dtype, strides and order for a new array like *ary*, on the host or on the device."""
     if not isinstance(ary, np.ndarray) and is_cuda_array(ary):
         array = as_cuda_array(ary, sync=False)
-        return device_array(array.shape, array.dtype, order=array.order, stream=stream)
+        return array.shape, array.dtype, None, array.order
     host = np.asarray(ary)
-    order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
-    return device_array(host.shape, host.dtype, order=order, stream=stream)
+    fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+    return host.shape, host.dtype, None, "F" if fortran else "C"
 
 
 def to_device(
@@ -89,16 +94,3 @@ def to_device(
     if copy:
         made.copy_to_device(obj, stream)
     return made
-
-
-def pinned_array(
-    shape: Shape, dtype: npt.DTypeLike = np.float64, strides: Any = None, order: str = "C"
-) -> npt.NDArray[Any]:
-    """A NumPy array in pinned host memory, for fast copies that run beside other work.
-
-    The memory lives as long as the array and its views.
-
-    C: cuMemHostAlloc
-    """
-    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
-    return np.ndarray(known, kind, PinnedMemory(nbytes).buffer, strides=steps)

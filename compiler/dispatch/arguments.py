@@ -299,7 +299,7 @@ def _kind(value: Any) -> str:
 
 def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> list[Any]:
     if not isinstance(value, DeviceArray):
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) and not cudadrv.is_cuda_array(value):
             check_array(ty, typeof(value))
             value = _copy_in(value, stream, retr)
         elif hasattr(value, "__cuda_array_interface__"):

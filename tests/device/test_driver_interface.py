@@ -79,7 +79,7 @@ def test_wrong_descriptions_never_reach_a_kernel_or_a_copy():
     wrong = Foreign(description(data=(None, False)))
     kernel, out = library()["scale"], np.zeros(4, np.float32)
     for use in (
-        lambda: kernel.launch(1, 32, wrong, wrong, np.float32(1), np.int32(4)),
+        lambda: kernel.launch(1, 32, wrong, 1.0, wrong, 4),
         lambda: cu.memcpy(out, wrong),
         lambda: cu.memset(wrong, 0),
         lambda: cu.to_device(wrong),

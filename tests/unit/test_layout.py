@@ -46,6 +46,7 @@ LAYERS = [
     "cudadrv.pitched",
     "cudadrv.array",
     "cudadrv.creation",
+    "cudadrv.hostarray",
     "cudadrv.array_layout",
     "cudadrv.array_copy",
     "cudadrv.cuda_array",

@@ -1,0 +1,208 @@
+"""NumPy arrays in host memory that the device reaches: pinned, mapped, managed, registered."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cudadrv import driver, raw
+from cudadrv.context import GONE, Resource, current_context, stream_handle
+from cudadrv.creation import like, new_layout
+from cudadrv.host_memory import PORTABLE, HostBlock, PinnedMemory, block
+from cudadrv.layout import extent
+from cudadrv.memory import failure
+from cudadrv.strided import host_pointer
+from cudadrv.view import Shape
+
+ATTACH_GLOBAL, ATTACH_HOST = 1, 2
+ALREADY_REGISTERED = 712
+
+
+class ManagedBlock(HostBlock, Resource):
+    """Memory at one address for host and device, which moves to whoever touches it."""
+
+    RELEASE = "cuMemFree"
+
+    def __init__(self, nbytes: int, flags: int) -> None:
+        """Allocate in the current context.
+
+        C: cuMemAllocManaged
+        """
+        self.nbytes = nbytes
+        context, pointer = current_context().handle, ctypes.c_uint64()
+        code = driver.cuMemAllocManaged.raw(ctypes.byref(pointer), max(nbytes, 1), flags)
+        if code:
+            raise failure(code, "cuMemAllocManaged", nbytes)
+        self._block = block(pointer.value, nbytes)
+        super().__init__(pointer.value, context, lives=self._block)
+
+
+class MappedArray(np.ndarray[Any, Any]):
+    """A NumPy array in memory that the device addresses too: kernels take it without a copy.
+
+    Slices are MappedArrays as well; what NumPy computes from it is in ordinary memory, and counts
+    as a host array. The host sees what a kernel wrote after synchronising.
+    """
+
+    # Where its memory lies: address on the host, on the device, size.
+    _mapping: tuple[int, int, int] | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self._mapping = getattr(obj, "_mapping", None)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The array for kernels and other libraries; ordinary memory has none."""
+        low, high = extent(self.shape, self.strides, self.itemsize)
+        at = host_pointer(self)
+        host, device, nbytes = self._mapping or (0, 0, 0)
+        if self._mapping is None or not (
+            high == 0 or host <= at + low <= at + high <= host + nbytes
+        ):
+            raise AttributeError("this array is in ordinary memory: copy it with to_device()")
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "descr": self.dtype.descr,
+            "data": (at - host + device if self.size else 0, not self.flags.writeable),
+            "strides": None if self.flags.c_contiguous else self.strides,
+            "version": 3,
+        }
+
+
+def pinned_array(
+    shape: Shape,
+    dtype: npt.DTypeLike = np.float64,
+    strides: Any = None,
+    order: str = "C",
+    portable: bool = True,
+    wc: bool = False,
+) -> npt.NDArray[Any]:
+    """A NumPy array in pinned host memory, for fast copies that run beside other work.
+
+    The memory lives as long as the array and its views.
+
+    Args:
+        portable: whether every context can copy from and to it as fast.
+        wc: whether the host's writes bypass its caches: reading it on the host is very slow then.
+
+    C: cuMemHostAlloc
+    """
+    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
+    memory = PinnedMemory(nbytes, portable=portable, write_combined=wc)
+    return np.ndarray(known, kind, memory.buffer, strides=steps)
+
+
+def mapped_array(
+    shape: Shape,
+    dtype: npt.DTypeLike = np.float64,
+    strides: Any = None,
+    order: str = "C",
+    stream: object = None,
+    portable: bool = False,
+    wc: bool = False,
+) -> MappedArray:
+    """A NumPy array in pinned host memory that kernels read and write over the bus.
+
+    Args:
+        stream: for numba.cuda's sake; mapped memory is on no stream.
+        portable, wc: as of ``pinned_array``.
+
+    C: cuMemHostAlloc, cuMemHostGetDevicePointer_v2
+    """
+    stream_handle(stream)
+    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
+    memory = PinnedMemory(nbytes, portable=portable, mapped=True, write_combined=wc)
+    made = MappedArray(known, kind, memory.buffer, strides=steps)
+    made._mapping = (memory.handle, memory.device.handle, nbytes)
+    return made
+
+
+def managed_array(
+    shape: Shape,
+    dtype: npt.DTypeLike = np.float64,
+    strides: Any = None,
+    order: str = "C",
+    stream: object = None,
+    attach_global: bool = True,
+) -> MappedArray:
+    """A NumPy array in managed memory, which moves to the host or the device that touches it.
+
+    Args:
+        stream: for numba.cuda's sake; see ``attach_global``.
+        attach_global: whether every stream can use it; else only the host, until it is attached
+            to a stream.
+
+    C: cuMemAllocManaged
+    """
+    stream_handle(stream)
+    known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
+    memory = ManagedBlock(nbytes, ATTACH_GLOBAL if attach_global else ATTACH_HOST)
+    made = MappedArray(known, kind, memory.buffer, strides=steps)
+    made._mapping = (memory.handle, memory.handle, nbytes)
+    return made
+
+
+def pinned_array_like(ary: Any) -> npt.NDArray[Any]:
+    """A pinned array with the shape, the dtype and the order of *ary*.
+
+    C: cuMemHostAlloc
+    """
+    return pinned_array(*like(ary))
+
+
+def mapped_array_like(
+    ary: Any, stream: object = None, portable: bool = False, wc: bool = False
+) -> MappedArray:
+    """A mapped array with the shape, the dtype and the order of *ary*.
+
+    C: cuMemHostAlloc, cuMemHostGetDevicePointer_v2
+    """
+    return mapped_array(*like(ary), stream=stream, portable=portable, wc=wc)
+
+
+@contextlib.contextmanager
+def pinned(*arrays: npt.NDArray[Any]) -> Iterator[None]:
+    """Pin the memory of NumPy arrays inside ``with``, so that copies of them are fast.
+
+    Wait for copies on streams before it ends.
+
+    Raises:
+        TypeError: one is no NumPy array.
+        ValueError: the memory of one is pinned already.
+
+    C: cuMemHostRegister_v2, cuMemHostUnregister
+    """
+    for array in arrays:
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"pinned() takes NumPy arrays, not {type(array).__name__}")
+    with contextlib.ExitStack() as stack:
+        for position, array in enumerate(arrays):
+            low, high = extent(array.shape, array.strides, array.itemsize)
+            if high > low:
+                address = host_pointer(array) + low
+                register(address, high - low, position)
+                stack.callback(unregister, address)
+        yield
+
+
+def register(address: int, nbytes: int, position: int) -> None:
+    """Pin host memory that exists."""
+    current_context()
+    code = driver.cuMemHostRegister.raw(address, nbytes, PORTABLE)
+    if code == ALREADY_REGISTERED:
+        raise ValueError(f"array {position} is pinned already, or overlaps one that is")
+    driver.check(code, raw.symbol("cuMemHostRegister"), f"array {position} of {nbytes} bytes")
+
+
+def unregister(address: int) -> None:
+    """Undo it; nothing is left to undo if the context has gone."""
+    current_context()
+    code = driver.cuMemHostUnregister.raw(address)
+    if code not in GONE:
+        driver.check(code, "cuMemHostUnregister")
