@@ -103,8 +103,6 @@ class Resource:
     # What releases it: a driver function by the name it has in ``raw``, or a static method that
     # returns a CUresult.
     RELEASE: Any = ""
-    # What shows an object that could not be made must not fail.
-    _handle: int | None = None
 
     def __init__(
         self,
@@ -122,7 +120,7 @@ class Resource:
             more: what RELEASE takes after the handle; Resources among it are kept alive till then.
             lives: what is to be garbage for the release, if not this object.
         """
-        self._handle = handle
+        self._handle: int | None = handle
         self.context = context
         self._finalizer: weakref.finalize[..., Any] | None = None
         if owned:
@@ -139,7 +137,9 @@ class Resource:
             self._finalizer.atexit = False
 
     def __repr__(self) -> str:
-        shown = "closed" if self._handle is None else f"{self._handle:#x}"
+        # An object that could not be made has no handle.
+        handle = getattr(self, "_handle", None)
+        shown = "closed" if handle is None else f"{handle:#x}"
         return f"{type(self).__name__}({shown})"
 
     @property
