@@ -19,12 +19,6 @@ start = time.perf_counter()
 import {0}
 print((time.perf_counter() - start) * 1e3)
 """
-EMPTY_PTX = """
-.version 7.0
-.target sm_75
-.address_size 64
-.visible .entry four(.param .u64 a, .param .u64 b, .param .u32 n, .param .f32 x) { ret; }
-"""
 # Fewer than the driver queues, so that no launch waits for one before it.
 LAUNCHES = 200
 
@@ -115,21 +109,42 @@ def first_launch(name: str, example: str, kernel: str, grid: int, *args: Any) ->
 
 @case("us", n=30)
 def launch() -> Iterator[Sampler]:
-    """A launch with four arguments, four ways: prepared, unprepared, of a Python kernel."""
-    import compiler as cuda
+    """A launch of four and of sixteen arguments: a loop such as C's, cudadrv, kernels, others."""
     import cudadrv
+    from tools.benchmarks import launches
 
-    four = cudadrv.load(EMPTY_PTX)["four"]
+    four = cudadrv.load(launches.EMPTY_PTX)["four"]
     a, b = cudadrv.mem_alloc(1024), cudadrv.mem_alloc(1024)
     run = four.prepare("PPIf", grid=1, block=1)
-    x = cuda.to_device(np.ones(1, np.float32))
-    saxpy = fresh("saxpy", "saxpy")[1, 1]
+    x = cudadrv.to_device(np.ones(1, np.float32))
+    few, many = (x, x, 1, 2.0), (*[x] * 8, *range(4), *[0.5] * 4)
+    small, large = launches.hot(launches.small, *few), launches.hot(launches.large, *many)
     ways: dict[str, Callable[[], Any]] = {
         "prepared_launch": lambda: run(a, b, 1, 2.0),
         "launch": lambda: four.launch(1, 1, a, b, 1, 2.0),
-        "kernel_launch": lambda: saxpy(x, 2.0, x, x),
+        "kernel_launch": lambda: small(x, x, 1, 2.0),
+        "kernel_launch_configured": lambda: launches.small[1, 1](x, x, 1, 2.0),
+        "kernel_launch_16": lambda: large(*many),
+        **launches.peers(),
     }
-    yield lambda: {name: launch_us(way) for name, way in ways.items()}
+    loops = {
+        "c_launch": launches.loop(four, (a, b, 1, 2.0)),
+        "c_launch_16": launches.loop_of_kernel(launches.large, many),
+    }
+
+    def sample() -> dict[str, float]:
+        times = {name: loop(LAUNCHES) for name, loop in loops.items()}
+        return times | {name: launch_us(way) for name, way in ways.items()}
+
+    yield sample
+
+
+@case("ns", n=30)
+def launcher() -> Iterator[Sampler]:
+    """What a compiled launcher costs by itself, with a driver that does nothing."""
+    from tools.benchmarks import launches
+
+    yield launches.without_driver()
 
 
 def launch_us(way: Callable[[], Any]) -> float:
