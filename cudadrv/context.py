@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, library, raw
 from cudadrv.cleanup import pending, relaxed
-from cudadrv.device import Context, Device, generation
+from cudadrv.context_state import generation
+from cudadrv.device import Context, Device
 from cudadrv.errors import STICKY, ClosedError, CudaError
 
 if TYPE_CHECKING:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import operator
 import threading
-from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Any
 
-from cudadrv import driver, raw
+from cudadrv import attributes, checks, driver, raw
+from cudadrv.context_state import ContextState, end
 from cudadrv.errors import CudaError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 
 def devices() -> list[Device]:
@@ -29,25 +23,37 @@ def devices() -> list[Device]:
 
 
 class Device:
-    """One device, by its number in this process."""
+    """One device, by its number in this process.
 
-    def __init__(self, ordinal: int = 0) -> None:
-        """Find device *ordinal*.
+    Attributes:
+        ordinal: that number.
+        attributes: of the device, by name without CU_DEVICE_ATTRIBUTE_, or by number.
+    """
+
+    def __init__(self, which: int | str = 0) -> None:
+        """Find a device.
+
+        Args:
+            which: its number, its place on the bus ("0000:01:00.0"), or its UUID as nvidia-smi
+                writes it ("GPU-..." or "MIG-...").
 
         Raises:
-            ValueError: there is no such device.
+            ValueError: there is no such device; lists those there are.
 
-        C: cuDeviceGet
+        C: cuDeviceGet, cuDeviceGetByPCIBusId
         """
         driver.init()
-        ordinal = operator.index(ordinal)
         count = driver.cuDeviceGetCount()
+        ordinal = find(which, count) if isinstance(which, str) else checks.integer(which, "device")
         if not 0 <= ordinal < count:
             there_are = "is 1 device, number 0" if count == 1 else f"are {count} devices, from 0 on"
             raise ValueError(f"there is no device {ordinal!r}; there {there_are}")
         self.ordinal = ordinal
         self.handle: int = driver.cuDeviceGet(ordinal)
-        self.attributes: Mapping[str, int | None] = DeviceAttributes(self.handle)
+        handle = self.handle
+        self.attributes = attributes.Attributes(
+            "CUdevice_attribute", lambda number: driver.cuDeviceGetAttribute(number, handle)
+        )
 
     def __repr__(self) -> str:
         return f"Device({self.ordinal}, {self.name!r})"
@@ -120,14 +126,75 @@ class Device:
                 _primary[self.handle] = driver.cuDevicePrimaryCtxRetain(self.handle)
             return Context(_primary[self.handle])
 
-    def create_context(self, flags: int = 0) -> Context:
+    def create_context(
+        self,
+        flags: int | str | Iterable[str] = 0,
+        sm_count: int | None = None,
+        cig: tuple[int, int] | None = None,
+    ) -> Context:
         """A new context of this process's own, made current; close() destroys it.
 
         Most programs want ``primary_context()``, which other libraries use too.
 
-        C: cuCtxCreate_v2
+        Args:
+            flags: how it waits and what it allows, see ``attributes.context_flags``.
+            sm_count: how many multiprocessors its kernels use; needs CUDA's multi-process service.
+            cig: (CUcigDataType, address of the shared data) of a graphics API's queue.
+
+        Raises:
+            ValueError: a flag or *sm_count* is none.
+            NotSupportedByDriver: *sm_count* needs driver 11.4, *cig* 12.5.
+
+        C: cuCtxCreate_v2, cuCtxCreate_v3, cuCtxCreate_v4
         """
-        return Context(driver.cuCtxCreate_v2(flags, self.handle), owned=True)
+        number = attributes.context_flags(flags)
+        affinity, count = None, 0
+        if sm_count is not None:
+            smallest = checks.size(sm_count, "sm_count", least=1)
+            affinity, count = raw.CUexecAffinityParam(), 1
+            affinity.param.smCount.val = smallest
+        if cig is None:
+            return Context(_create(number, affinity, count, self.handle), owned=True)
+        kind, data = (checks.size(each, "cig") for each in cig)
+        shared = raw.CUctxCigParam(kind, data)
+        given = raw.CUctxCreateParams(_address(affinity), count, _address(shared))
+        handle = driver.cuCtxCreate_v4(ctypes.byref(given), number, self.handle)
+        return Context(handle, owned=True)
+
+    @property
+    def primary_flags(self) -> frozenset[str]:
+        """The flags of the primary context, to be read and set; see ``create_context``.
+
+        C: cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxSetFlags_v2
+        """
+        return attributes.context_flag_names(driver.cuDevicePrimaryCtxGetState(self.handle)[0])
+
+    @primary_flags.setter
+    def primary_flags(self, flags: int | str | Iterable[str]) -> None:
+        driver.cuDevicePrimaryCtxSetFlags(self.handle, attributes.context_flags(flags))
+
+    @property
+    def primary_active(self) -> bool:
+        """Whether someone in this process uses the primary context.
+
+        C: cuDevicePrimaryCtxGetState
+        """
+        return bool(driver.cuDevicePrimaryCtxGetState(self.handle)[1])
+
+    def release_primary(self) -> None:
+        """Give back our use of the primary context; it ends if no other library uses it.
+
+        Does nothing if ``primary_context()`` was not called. Close what is in it before.
+
+        C: cuDevicePrimaryCtxRelease_v2
+        """
+        with _lock:
+            context = _primary.pop(self.handle, None)
+            if context is None:
+                return
+            driver.cuDevicePrimaryCtxRelease(self.handle)
+            if not self.primary_active:
+                end(context)
 
     def reset(self) -> None:
         """Destroy the primary context with everything in it; the next use starts afresh.
@@ -143,91 +210,116 @@ class Device:
                 driver.cuDevicePrimaryCtxRelease(self.handle)
             driver.cuDevicePrimaryCtxReset(self.handle)
 
+    # -- beside other devices
+
+    def can_access_peer(self, other: Device) -> bool:
+        """Whether kernels on this device can use memory of *other*.
+
+        C: cuDeviceCanAccessPeer
+        """
+        return bool(driver.cuDeviceCanAccessPeer(self.handle, _other(other).handle))
+
+    def peer_attributes(self, other: Device) -> attributes.Attributes:
+        """How this device reaches *other*, by name without CU_DEVICE_P2P_ATTRIBUTE_.
+
+        All are None for the device itself.
+
+        C: cuDeviceGetP2PAttribute
+        """
+        ends = (self.handle, _other(other).handle)
+        return attributes.Attributes(
+            "CUdevice_P2PAttribute", lambda number: driver.cuDeviceGetP2PAttribute(number, *ends)
+        )
+
+    @property
+    def luid(self) -> tuple[bytes, int] | None:
+        """Eight bytes by which Windows knows the device, and its node mask; None elsewhere.
+
+        C: cuDeviceGetLuid
+        """
+        buffer = ctypes.create_string_buffer(8)
+        try:
+            mask = driver.cuDeviceGetLuid(buffer, self.handle)
+        except CudaError as error:
+            if error.code in attributes.UNKNOWN:
+                return None
+            raise
+        return buffer.raw, int(mask)
+
+    @property
+    def can_limit_sms(self) -> bool:
+        """Whether ``create_context(sm_count=...)`` works.
+
+        C: cuDeviceGetExecAffinitySupport
+        """
+        if not raw.available("cuDeviceGetExecAffinitySupport"):
+            return False
+        kind = raw.CU_EXEC_AFFINITY_TYPE_SM_COUNT
+        return bool(driver.cuDeviceGetExecAffinitySupport(kind, self.handle))
+
+    def linear_texture_width(self, array_format: int, channels: int) -> int:
+        """How many elements a one-dimensional texture of linear memory can have.
+
+        Args:
+            array_format: a CUarray_format.
+            channels: 1, 2 or 4 numbers an element.
+
+        C: cuDeviceGetTexture1DLinearMaxWidth
+        """
+        number, count = checks.size(array_format, "array_format"), checks.size(channels, "channels")
+        return int(driver.cuDeviceGetTexture1DLinearMaxWidth(number, count, self.handle))
+
+
+def find(text: str, count: int) -> int:
+    """The number of the device with this UUID or place on the bus.
+
+    Raises:
+        ValueError: there is none; lists those there are.
+    """
+    found = [Device(ordinal) for ordinal in range(count)]
+    if text[:4].upper() in ("GPU-", "MIG-"):
+        matches = [each.ordinal for each in found if each.uuid[4:].lower() == text[4:].lower()]
+    else:
+        handle = ctypes.c_int(-1)
+        code = raw.cuDeviceGetByPCIBusId(ctypes.byref(handle), text.encode())
+        matches = [each.ordinal for each in found if not code and each.handle == handle.value]
+    if not matches:
+        known = "".join(f"\n  {each.ordinal}: {each.pci_bus_id}, {each.uuid}" for each in found)
+        raise ValueError(f"there is no device {text!r}; there are{known}")
+    return matches[0]
+
+
+def _other(device: Any) -> Device:
+    if not isinstance(device, Device):
+        raise TypeError(f"{device!r} is no Device")
+    return device
+
+
+def _address(structure: Any) -> int | None:
+    return None if structure is None else ctypes.addressof(structure)
+
+
+def _create(flags: int, affinity: Any, count: int, device: int) -> int:
+    """A new context, by the oldest function that does and that the driver has."""
+    if affinity is None and raw.available("cuCtxCreate_v2"):
+        return int(driver.cuCtxCreate_v2(flags, device))
+    if affinity is not None and (
+        raw.available("cuCtxCreate_v3") or not raw.available("cuCtxCreate_v4")
+    ):
+        return int(driver.cuCtxCreate_v3(ctypes.byref(affinity), count, flags, device))
+    given = raw.CUctxCreateParams(_address(affinity), count, None)
+    return int(driver.cuCtxCreate_v4(ctypes.byref(given), flags, device))
+
 
 _lock = threading.Lock()
 _primary: dict[int, int] = {}
-# How often the context of each handle was destroyed or reset: what was made before is gone, and
-# must not be released into a later context at the same address.
-_ends: dict[int, int] = {}
 
 
-def generation(context: int) -> int:
-    """A number that changes when the context with this handle ends."""
-    return _ends.get(context, 0)
-
-
-def end(context: int) -> None:
-    """Note that the context with this handle ends now."""
-    _ends[context] = _ends.get(context, 0) + 1
-
-
-class DeviceAttributes(Mapping[str, "int | None"]):
-    """The attributes of a device, by name without CU_DEVICE_ATTRIBUTE_, or by number.
-
-    An attribute that the driver does not know is None.
-    """
-
-    def __init__(self, device: int) -> None:
-        self._device = device
-        self._known: dict[int, int | None] = {}
-
-    def __getitem__(self, name: str | int) -> int | None:
-        number = name if isinstance(name, int) else attribute_number("CUdevice_attribute", name)
-        if number not in self._known:
-            self._known[number] = self._ask(number)
-        return self._known[number]
-
-    def _ask(self, number: int) -> int | None:
-        try:
-            return int(driver.cuDeviceGetAttribute(number, self._device))
-        except CudaError as error:
-            if error.name in ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NOT_SUPPORTED"):
-                return None
-            raise
-
-    def __iter__(self) -> Iterator[str]:
-        return (
-            name.removeprefix(PREFIX)
-            for name in raw.CUdevice_attribute.__members__
-            if name[-3:] != "MAX"
-        )
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-def attribute_number(enumeration: str, name: str) -> int:
-    """The number of the attribute whose enumerator in *enumeration* ends in *name*.
-
-    Raises:
-        KeyError: cuda.h has no such attribute.
-    """
-    members = getattr(raw, enumeration).__members__
-    for member, value in members.items():
-        if member == name or member.partition("ATTRIBUTE_")[2] == name:
-            return int(value)
-    raise KeyError(f"{enumeration} has no {name!r}")
-
-
-class Context:
+class Context(ContextState):
     """A context: the memory, code and streams of one device that belong together.
 
     The driver knows which context is current in a thread; this class adds no state to that.
     """
-
-    def __init__(self, handle: int, owned: bool = False) -> None:
-        """Take the handle of an existing context, from wherever; *owned*: close() destroys it."""
-        self.handle = handle
-        self.owned = owned
-
-    def __repr__(self) -> str:
-        return f"Context({self.handle:#x})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Context) and other.handle == self.handle
-
-    def __hash__(self) -> int:
-        return hash(("Context", self.handle))
 
     @staticmethod
     def current() -> Context | None:
@@ -239,10 +331,25 @@ class Context:
         handle = driver.cuCtxGetCurrent()
         return Context(handle) if handle else None
 
-    @property
-    def is_current(self) -> bool:
-        """Whether it is the current context of this thread."""
-        return bool(driver.cuCtxGetCurrent() == self.handle)
+    @staticmethod
+    def adopt(context: object) -> Context:
+        """Use a context that another library made and owns.
+
+        Args:
+            context: its handle, or an object with ``handle`` or ``ptr``.
+
+        Raises:
+            TypeError: none of these.
+            ValueError: the handle is NULL.
+        """
+        if isinstance(context, Context):
+            return context
+        for name in ("handle", "ptr"):
+            context = getattr(context, name, context)
+        handle = checks.address(getattr(context, "value", context), "context")
+        if not handle:
+            raise ValueError("context=0 is no context")
+        return Context(handle)
 
     @property
     def device(self) -> Device:
@@ -253,67 +360,15 @@ class Context:
         with self:
             return Device(driver.cuCtxGetDevice())
 
-    def set_current(self) -> None:
-        """Make it this thread's current context, in place of the present one.
+    @property
+    def is_primary(self) -> bool:
+        """Whether it is its device's primary context, which other libraries share.
 
-        C: cuCtxSetCurrent
+        C: cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxRetain
         """
-        driver.cuCtxSetCurrent(self.handle)
-
-    def push(self) -> None:
-        """Make it current, to be undone with pop(); ``with context:`` does both.
-
-        C: cuCtxPushCurrent_v2
-        """
-        driver.cuCtxPushCurrent(self.handle)
-
-    def pop(self) -> None:
-        """Make the context current again that was current before push().
-
-        Raises:
-            RuntimeError: it is not the current one.
-
-        C: cuCtxPopCurrent_v2
-        """
-        if not self.is_current:
-            raise RuntimeError(f"pop() of {self!r}, but current is {Context.current()!r}")
-        driver.cuCtxPopCurrent()
-
-    def __enter__(self) -> Self:
-        self.push()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        driver.cuCtxPopCurrent()
-
-    def synchronize(self) -> None:
-        """Wait until everything started in it is done; errors of kernels surface here.
-
-        C: cuCtxSynchronize
-        """
-        with self:
-            driver.cuCtxSynchronize()
-
-    def mem_info(self) -> tuple[int, int]:
-        """Bytes of device memory that are free, and that there are.
-
-        C: cuMemGetInfo_v2
-        """
-        with self:
-            free, total = driver.cuMemGetInfo()
-        return free, total
-
-    def close(self) -> None:
-        """Destroy the context if it was made by ``create_context``; may be called twice.
-
-        C: cuCtxDestroy_v2
-        """
-        if self.owned:
-            self.owned = False
-            end(self.handle)
-            driver.cuCtxDestroy(self.handle)
+        device = self.device
+        if not device.primary_active:
+            return False
+        primary = driver.cuDevicePrimaryCtxRetain(device.handle)
+        driver.cuDevicePrimaryCtxRelease(device.handle)
+        return bool(primary == self.handle)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudadrv import driver, launch, launch_config, manifest, raw
+from cudadrv.attributes import attribute_number
 from cudadrv.context import current_context
-from cudadrv.device import Device, attribute_number
+from cudadrv.device import Device
 from cudadrv.errors import CudaError
 from cudadrv.occupancy import Occupancy
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from cudadrv.raw import types
+
 from ..boundary import exported
-from ..state import Context, Object, current, device, thread
-from ..status import require
+from ..state import Context, Event, Object, current, device, thread
+from ..status import Status, require
 
 
 @exported()
@@ -24,7 +26,7 @@ def cuDevicePrimaryCtxReset_v2(dev: int) -> None:
 
 @exported("cuDevicePrimaryCtxSetFlags")
 def cuDevicePrimaryCtxSetFlags_v2(dev: int, flags: int) -> None:
-    require(not flags & ~0x7F)
+    require(not flags & ~0xFF)
     device.primary_flags = flags
     if device.primary:
         device.primary.flags = flags
@@ -37,6 +39,7 @@ def cuDevicePrimaryCtxGetState(dev: int) -> tuple[int, int]:
 
 @exported()
 def cuCtxCreate_v2(flags: int, dev: int) -> Context:
+    require(not flags & ~0xFF)
     made = Context(flags)
     thread.contexts.append(made)
     return made
@@ -44,13 +47,16 @@ def cuCtxCreate_v2(flags: int, dev: int) -> Context:
 
 @exported()
 def cuCtxCreate_v3(affinity: int, count: int, flags: int, dev: int) -> Context:
-    require(not count, "NOT_SUPPORTED")
+    require(not count, "UNSUPPORTED_EXEC_AFFINITY")
     return cuCtxCreate_v2(flags, dev)  # type: ignore[no-any-return]
 
 
 @exported()
 def cuCtxCreate_v4(parameters: int, flags: int, dev: int) -> Context:
-    require(not parameters, "NOT_SUPPORTED")
+    if parameters:
+        given = types.record("CUctxCreateParams").from_address(parameters)
+        require(not given.numExecAffinityParams, "UNSUPPORTED_EXEC_AFFINITY")
+        require(not given.cigParams, "NOT_SUPPORTED")
     return cuCtxCreate_v2(flags, dev)  # type: ignore[no-any-return]
 
 
@@ -96,12 +102,18 @@ def cuCtxGetDevice() -> int:
 
 
 @exported()
+def cuCtxGetDevice_v2(context: Context | None) -> int:
+    return 0 if context else cuCtxGetDevice()
+
+
+@exported()
 def cuCtxGetFlags() -> int:
     return current().flags
 
 
 @exported()
 def cuCtxSetFlags(flags: int) -> None:
+    require(not flags & ~0xFF)
     current().flags = flags
 
 
@@ -118,6 +130,50 @@ def cuCtxGetApiVersion(context: Context | None) -> int:
 @exported()
 def cuCtxSynchronize() -> None:
     current()
+
+
+@exported()
+def cuCtxSynchronize_v2(context: Context | None) -> None:
+    healthy(context)
+
+
+@exported()
+def cuCtxRecordEvent(context: Context | None, event: Event) -> None:
+    require(event.context is healthy(context), "INVALID_HANDLE")
+    event.record()
+
+
+@exported()
+def cuCtxWaitEvent(context: Context | None, event: Event) -> None:
+    healthy(context)
+
+
+@exported()
+def cuCtxGetExecAffinity(kind: int) -> None:
+    current()
+    raise Status("UNSUPPORTED_EXEC_AFFINITY")
+
+
+@exported()
+def cuCtxEnablePeerAccess(peer: Context | None, flags: int) -> None:
+    require(not flags)
+    require(peer is not None and peer is not current(), "INVALID_CONTEXT")
+    raise Status("PEER_ACCESS_UNSUPPORTED")
+
+
+@exported()
+def cuCtxDisablePeerAccess(peer: Context | None) -> None:
+    require(peer is not None, "INVALID_CONTEXT")
+    raise Status("PEER_ACCESS_NOT_ENABLED")
+
+
+def healthy(context: Context | None) -> Context:
+    """*context*, or the current one for NULL, unless one of its kernels failed."""
+    if context is None:
+        return current()
+    if context.failure:
+        raise Status.of(context.failure)
+    return context
 
 
 @exported()

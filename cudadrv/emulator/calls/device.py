@@ -10,7 +10,7 @@ from cudadrv.raw import table
 from .. import arrays, state
 from ..boundary import emulator, exported
 from ..state import device
-from ..status import CODES, require
+from ..status import CODES, Status, require
 
 NAME = "cudadrv PTX emulator"
 UUID = b"cudadrv-emulator"
@@ -166,6 +166,29 @@ def cuDeviceGetPCIBusId(address: int, size: int, dev: int) -> None:
 def cuDeviceGetByPCIBusId(name: str) -> int:
     require(name == PCI_BUS_ID)
     return 0
+
+
+@exported()
+def cuDeviceGetLuid(address: int, dev: int) -> int:
+    raise Status("NOT_SUPPORTED")
+
+
+@exported()
+def cuDeviceGetExecAffinitySupport(kind: int, dev: int) -> int:
+    require(kind == 0)
+    return 0
+
+
+@exported()
+def cuDeviceGetTexture1DLinearMaxWidth(array_format: int, channels: int, dev: int) -> int:
+    require(channels in (1, 2, 4))
+    return 1 << 28
+
+
+@exported()
+def cuDeviceGetP2PAttribute(attribute: int, dev: int, peer: int) -> int:
+    # As of a GPU and itself: there is one device.
+    raise Status("INVALID_DEVICE")
 
 
 @exported()
