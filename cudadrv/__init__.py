@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
     from cudadrv.stream import Stream
+    from cudadrv.texture import ResourceView, SurfaceObject, TextureObject
 
 # Where each name is defined; it is imported when it is first used.
 HOME = {
@@ -78,6 +79,7 @@ HOME = {
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load newest_ptx",
     "stream": "Stream",
+    "texture": "ResourceView SurfaceObject TextureObject",
 }
 MODULES = ("config", "driver", "emulator", "errors", "library", "nvjitlink", "nvrtc", "nvvm", "raw")
 __all__ = [
@@ -108,7 +110,10 @@ __all__ = [
     "PinnedMemory",
     "PitchedMemory",
     "Resource",
+    "ResourceView",
     "Stream",
+    "SurfaceObject",
+    "TextureObject",
     "as_cuda_array",
     "current_context",
     "defer_cleanup",

@@ -16,6 +16,7 @@ from .calls import (
     module,
     pointers,
     stream,
+    texture,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "open",
     "pointers",
     "stream",
+    "texture",
 ]
 
 

@@ -6,6 +6,7 @@ import ctypes
 
 _CTYPES = {
     "ptr": ctypes.c_void_p, "i64": ctypes.c_uint64, "i32": ctypes.c_uint32, "i8": ctypes.c_uint8,
+    "float": ctypes.c_float,
 }  # fmt: skip
 
 
@@ -78,6 +79,30 @@ THREAD = Record(
 
 # A range of addresses that may be accessed; *end* is the first behind it.
 RANGE = Record("range", (("start", "i64"), ("end", "i64")))
+
+# A level of an array, or linear memory, as textures and surfaces see it; lengths in texels.
+LEVEL = Record(
+    "level",
+    (
+        ("data", "i64"), ("width", "i64"), ("height", "i64"), ("depth", "i64"),
+        ("pitch", "i64"), ("plane", "i64"),
+    ),
+)  # fmt: skip
+
+# A texture or surface, whose handle is the address of this. *kind* says that it is one, and which.
+# *element* is the bytes of a texel, *how* what its integers become, *mode_* how coordinates
+# outside are taken; the colours of the border are bits.
+TEXTURE = Record(
+    "texture",
+    (
+        ("kind", "i64"), ("levels", "ptr"), ("count", "i32"), ("format", "i32"),
+        ("channels", "i32"), ("element", "i32"), ("how", "i32"), ("linear", "i32"),
+        ("normalized", "i32"), ("mode_x", "i32"), ("mode_y", "i32"), ("mode_z", "i32"),
+        ("mip_linear", "i32"), ("bias", "float"), ("least", "float"), ("most", "float"),
+        ("border", "[4 x i32]"),
+    ),
+)  # fmt: skip
+TEXTURE_KIND, SURFACE_KIND = 0x7865_7420_6572_7574, 0x6661_7275_7320_6573
 
 # What a thread of a block is doing: worker.state and the bytes of worker.states. AT_FULL is barrier
 # 0 for all threads, which needs no record; AT_BARRIER is any other.

@@ -24,8 +24,8 @@ class Object:
 
     error = "INVALID_HANDLE"
 
-    def __init__(self) -> None:
-        self.handle = next(_next_handle)
+    def __init__(self, handle: int = 0) -> None:
+        self.handle = handle or next(_next_handle)
         _handles[self.handle] = self
 
     def forget(self) -> None:

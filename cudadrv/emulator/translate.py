@@ -11,7 +11,7 @@ from .errors import PtxError
 from .frame import Frame, Place, Register
 from .frame_names import ENVIRONMENT
 from .isa import Op
-from .layout import DONE, LAUNCH, THREAD, WORKER
+from .layout import DONE, LAUNCH, LEVEL, TEXTURE, THREAD, WORKER
 from .syntax import Block, Function, Group, Instruction, Label, Name, Operand, Variable
 from .types import TYPES
 
@@ -21,7 +21,7 @@ ARGUMENTS = ", ".join(ENVIRONMENT)
 def translate(plan: Plan, addresses: dict[str, int]) -> str:
     """LLVM IR of `block`, which runs a block, or if threads may wait of `thread`, a coroutine."""
     module = Module()
-    module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD)]
+    module.types = [record.llvm for record in (LAUNCH, WORKER, THREAD, LEVEL, TEXTURE)]
     inlined = plan.suspends | {plan.entry.name}
     for name, function in plan.functions.items():
         if name not in inlined:

@@ -55,6 +55,7 @@ LAYERS = [
     "cudadrv.cuda_array",
     "cudadrv.launch_attributes",
     "cudadrv.launch_config",
+    "cudadrv.texture",
     "cudadrv.launch",
     "cudadrv.occupancy",
     "cudadrv.manifest",
