@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         pinned_array,
         pinned_array_like,
     )
+    from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
@@ -72,6 +73,7 @@ HOME = {
     "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
     "pinned_array_like",
     "host_memory": "PinnedMemory",
+    "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
     "kernel": "Kernel",
     "library": "use_driver",
     "linker": "LinkError Linker",
@@ -94,6 +96,7 @@ __all__ = [
     "DriverNotFound",
     "Event",
     "ForkError",
+    "HostMemory",
     "InvalidContext",
     "JitError",
     "Kernel",
@@ -109,6 +112,7 @@ __all__ = [
     "OutOfMemory",
     "PinnedMemory",
     "PitchedMemory",
+    "RegisteredMemory",
     "Resource",
     "ResourceView",
     "Stream",
@@ -122,6 +126,7 @@ __all__ = [
     "devices",
     "driver_version",
     "from_cuda_array_interface",
+    "host_register",
     "init",
     "is_available",
     "is_cuda_array",

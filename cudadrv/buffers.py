@@ -59,8 +59,11 @@ def view_address(view: memoryview) -> int:
     return found.buf or 0
 
 
-def host_span(thing: Any, writable: bool) -> Span:
+def host_span(thing: Any, writable: bool, refusal: str = "the destination is read-only") -> Span:
     """Where the bytes of a host array or buffer lie.
+
+    Args:
+        refusal: what to say of one that is read-only where it must be written.
 
     Raises:
         TypeError: it has no bytes that can be copied.
@@ -74,7 +77,7 @@ def host_span(thing: Any, writable: bool) -> Span:
         view = host_view(thing)
         address, readonly, nbytes, keep = view_address(view), view.readonly, view.nbytes, view
     if writable and readonly:
-        raise ValueError("the destination is read-only")
+        raise ValueError(refusal)
     return Span(address, nbytes, False, keep)
 
 
@@ -84,7 +87,7 @@ def host_view(thing: Any) -> memoryview:
         view = memoryview(thing)
     except TypeError:
         raise TypeError(
-            f"cannot copy {type(thing).__name__}: it is neither device memory nor a host buffer"
+            f"{type(thing).__name__}: it is neither device memory nor a host buffer"
         ) from None
     if not (view.c_contiguous or view.f_contiguous):
         raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")

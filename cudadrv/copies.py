@@ -9,7 +9,7 @@ from typing import Any
 from cudadrv import checks, driver, raw
 from cudadrv.buffers import Span, host_span
 from cudadrv.context import in_context
-from cudadrv.host_memory import PinnedMemory
+from cudadrv.host_memory import HostMemory
 from cudadrv.interface import described
 from cudadrv.memory import DeviceMemory
 from cudadrv.stream import stream_handle
@@ -24,7 +24,7 @@ def span(thing: Any, writable: bool) -> Span:
     """
     if isinstance(thing, DeviceMemory):
         return Span(thing.handle, thing.nbytes, True, thing)
-    if isinstance(thing, PinnedMemory):
+    if isinstance(thing, HostMemory):
         return Span(thing.handle, thing.nbytes, False, thing)
     if isinstance(thing, int) and not isinstance(thing, bool):
         return Span(checks.address(thing), None, True, thing)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import checks, driver
+from cudadrv import checks, driver, raw
+from cudadrv.buffers import host_span
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.errors import ClosedError
 from cudadrv.memory import DeviceMemory, failure
@@ -13,8 +14,6 @@ from cudadrv.memory import DeviceMemory, failure
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-PORTABLE, MAPPED, WRITE_COMBINED = 1, 2, 4
 
 
 class HostBlock:
@@ -75,12 +74,28 @@ def block(address: int, nbytes: int) -> Any:
     return (ctypes.c_ubyte * nbytes).from_address(address)
 
 
-class PinnedMemory(HostBlock, Resource):
-    """Host memory that the device reads and writes directly, so that copies are fast.
+class HostMemory(HostBlock, Resource):
+    """Host memory that the driver has pinned, wherever it comes from.
 
     Attributes:
         nbytes: its size.
     """
+
+    @property
+    def device(self) -> DeviceMemory:
+        """The same memory at the address where kernels find it.
+
+        Raises:
+            CudaError: it is not mapped, on a system that does not map all.
+
+        C: cuMemHostGetDevicePointer_v2
+        """
+        address = in_context(driver.cuMemHostGetDevicePointer, self.handle, 0)
+        return DeviceMemory(address, self.nbytes, self.context, self)
+
+
+class PinnedMemory(HostMemory):
+    """Host memory that the device reads and writes directly, so that copies are fast."""
 
     RELEASE = "cuMemFreeHost"
 
@@ -107,8 +122,7 @@ class PinnedMemory(HostBlock, Resource):
         """
         self.nbytes = checks.size(nbytes)
         context = current_context().handle
-        flags = PORTABLE * bool(portable) | MAPPED * bool(mapped)
-        flags |= WRITE_COMBINED * bool(write_combined)
+        flags = flag_bits(portable, mapped, write_combined)
         pointer = ctypes.c_void_p()
         code = driver.cuMemHostAlloc.raw(ctypes.byref(pointer), max(self.nbytes, 1), flags)
         if code:
@@ -116,6 +130,24 @@ class PinnedMemory(HostBlock, Resource):
         address = pointer.value or 0
         self._block = block(address, self.nbytes)
         super().__init__(address, context, lives=self._block)
+
+    @classmethod
+    def adopt(cls, address: int, nbytes: int, owner: object = None) -> PinnedMemory:
+        """Use pinned memory that other code allocated and frees; *owner* is kept alive.
+
+        Raises:
+            CudaError: the driver has not allocated the address.
+
+        C: cuMemHostGetFlags
+        """
+        address, size = checks.address(address), checks.size(nbytes)
+        in_context(driver.cuMemHostGetFlags, address)
+        adopted = cls.__new__(cls)
+        adopted.nbytes = size
+        adopted._block = block(address, size)
+        adopted._block.owner = owner
+        Resource.__init__(adopted, address, current_context().handle, owned=False)
+        return adopted
 
     @property
     def flags(self) -> int:
@@ -125,21 +157,81 @@ class PinnedMemory(HostBlock, Resource):
         """
         return int(in_context(driver.cuMemHostGetFlags, self.handle))
 
-    @property
-    def device(self) -> DeviceMemory:
-        """The same memory at the address where kernels find it.
-
-        C: cuMemHostGetDevicePointer_v2
-        """
-        return mapped_memory(self)
-
     def close(self) -> None:
         """Give the memory up; it is freed when no array or buffer uses it any more."""
         self._handle = None
         self._block = None
 
 
-def mapped_memory(memory: Any) -> DeviceMemory:
-    """Pinned host memory as the device sees it."""
-    address = in_context(driver.cuMemHostGetDevicePointer, memory.handle, 0)
-    return DeviceMemory(address, memory.nbytes, memory.context, memory)
+class RegisteredMemory(HostMemory):
+    """Host memory of other code, pinned until this is closed; ``host_register`` makes it.
+
+    The registered object is kept alive, also by every view.
+    """
+
+    def __init__(self, address: int, nbytes: int, keep: object, context: int) -> None:
+        """Own the registration of memory that lives at least as long as *keep*."""
+        self.nbytes = nbytes
+        self._block = block(address, nbytes)
+        self._block.owner = keep
+        super().__init__(address, context, True, self._block)
+
+    @staticmethod
+    def RELEASE(address: int, block: object) -> int:
+        """Unregister; the memory lives till then, for *block* is an argument.
+
+        C: cuMemHostUnregister
+        """
+        return int(raw.cuMemHostUnregister(address))
+
+    def close(self) -> None:
+        """Unregister the memory; may be called twice."""
+        self._block = None
+        super().close()
+
+
+def host_register(
+    memory: Any,
+    nbytes: int | None = None,
+    portable: bool = True,
+    mapped: bool = False,
+    read_only: bool = False,
+    io_memory: bool = False,
+) -> RegisteredMemory:
+    """Pin memory that is there already, so that copies of it are fast and kernels can access it.
+
+    Args:
+        memory: a contiguous host array or buffer, which is kept alive; or an address with *nbytes*.
+        portable: whether it is pinned for every context.
+        mapped: whether kernels can access it, at ``device``; most systems map it in any case.
+        read_only: whether the device only reads it; needed for a buffer that is read-only.
+        io_memory: whether it is memory of another device, such as a mapped register.
+
+    Raises:
+        ValueError: it is empty, read-only without *read_only*, or smaller than *nbytes*.
+        TypeError: it is no host memory.
+        CudaError: part of it is registered already.
+
+    C: cuMemHostRegister_v2
+    """
+    if hasattr(memory, "__cuda_array_interface__"):
+        raise TypeError(f"{type(memory).__name__} is device memory; host memory can be registered")
+    if isinstance(memory, int):
+        if nbytes is None:
+            raise TypeError("an address needs nbytes=")
+        address, there, keep = checks.address(memory), checks.size(nbytes), None
+    else:
+        found = host_span(memory, not read_only, "read-only memory needs read_only=True")
+        address, there, keep = found.address, found.nbytes or 0, found.keep
+    count = there if nbytes is None else checks.size(nbytes)
+    if not 0 < count <= there:
+        raise ValueError(f"cannot register {count} bytes: the memory has {there}")
+    flags = flag_bits(portable, mapped, io_memory, read_only)
+    context = current_context().handle
+    driver.cuMemHostRegister(address, count, flags)
+    return RegisteredMemory(address, count, keep, context)
+
+
+def flag_bits(*flags: bool) -> int:
+    """The flags as bits, the first one 1."""
+    return sum(1 << bit for bit, flag in enumerate(flags) if flag)

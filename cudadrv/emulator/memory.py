@@ -75,6 +75,12 @@ class Memory:
         found = self._found.get(self._starts[at])
         return found if found and address < found.address + found.size else None
 
+    def overlaps(self, address: int, size: int) -> bool:
+        """Whether an allocation has one of *size* bytes from *address* on."""
+        at = bisect.bisect_left(self._starts, address + size) - 1
+        found = self._found.get(self._starts[at]) if at >= 0 else None
+        return found is not None and found.address + found.size > address
+
     def check(self, address: int | None, size: int) -> int:
         """*address*, if *size* bytes from there lie in one allocation."""
         if size:

@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from cudadrv import config
@@ -194,18 +195,30 @@ def current() -> Context:
     return context
 
 
+def memories() -> Iterator[tuple[Context, Memory]]:
+    """Every context with its memory, the calling thread's context first."""
+    own = current()
+    yield own, own.memory
+    for each in list(_handles.values()):
+        if isinstance(each, Context) and each is not own:
+            yield each, each.memory
+
+
 def place(address: int | None) -> tuple[Context, Allocation] | None:
     """The allocation that *address* lies in, with its context: addresses are unique to the process.
 
     The calling thread's context is looked at first.
     """
-    own = current()
-    others = [each for each in list(_handles.values()) if isinstance(each, Context)]
-    for context in (own, *others):
-        found = context.memory.find(address or 0)
+    for context, memory in memories():
+        found = memory.find(address or 0)
         if found is not None:
             return context, found
     return None
+
+
+def overlaps(address: int, size: int) -> bool:
+    """Whether any allocation has one of *size* bytes from *address* on."""
+    return any(memory.overlaps(address, size) for _, memory in memories())
 
 
 def reach(address: int | None, size: int) -> int:

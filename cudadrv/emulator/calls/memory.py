@@ -6,7 +6,7 @@ from typing import Any
 
 from ..boundary import exported
 from ..memory import DEVICE, HOST, MANAGED, REGISTERED
-from ..state import Object, Stream, current, device, find
+from ..state import Context, Object, Stream, current, device, find, overlaps, place
 from ..status import require
 
 PITCH = 512
@@ -37,7 +37,7 @@ def cuMemAllocAsync(size: int, stream: Stream) -> int:
 
 @exported()
 def cuMemAllocPitch_v2(width: int, height: int, element: int) -> tuple[int, int]:
-    require(width and height)
+    require(width and height and element in (4, 8, 16))
     pitch = -(-width // PITCH) * PITCH
     return _allocate(pitch * height, DEVICE), pitch
 
@@ -68,37 +68,43 @@ def cuMemFree_v2(address: int, *stream: Any) -> None:
 
 @exported()
 def cuMemFreeHost(address: int) -> None:
-    current().memory.free(address, HOST)
+    _at(address, HOST).memory.free(address, HOST)
 
 
 @exported("cuMemHostRegister")
 def cuMemHostRegister_v2(address: int, size: int, flags: int) -> None:
     memory = current().memory
-    require(address and size)
-    require(not memory.find(address), "HOST_MEMORY_ALREADY_REGISTERED")
+    require(address and size and not flags & ~15)
+    require(not overlaps(address, size), "HOST_MEMORY_ALREADY_REGISTERED")
     memory.add(address, size, REGISTERED, flags, None)
 
 
 @exported()
 def cuMemHostUnregister(address: int) -> None:
-    memory = current().memory
-    found = memory.find(address or 0)
-    require(found and found.kind == REGISTERED, "HOST_MEMORY_NOT_REGISTERED")
-    memory.free(address, REGISTERED)
+    _at(address, REGISTERED, "HOST_MEMORY_NOT_REGISTERED").memory.free(address, REGISTERED)
 
 
 @exported()
 def cuMemHostGetDevicePointer_v2(address: int, flags: int) -> int:
-    require(current().memory.find(address or 0))
+    found = place(address)
+    require(found and found[1].kind in (HOST, REGISTERED) and not flags)
     return address
 
 
 @exported()
 def cuMemHostGetFlags(address: int) -> int:
-    found = current().memory.find(address or 0)
-    require(found and found.kind in (HOST, REGISTERED))
+    found = place(address)
+    require(found and found[1].kind == HOST)
     assert found
-    return found.flags
+    return found[1].flags
+
+
+def _at(address: int | None, kind: str, name: str = "INVALID_VALUE") -> Context:
+    """The context with an allocation of a kind that starts at *address*."""
+    found = place(address)
+    require(found and found[1].kind == kind and found[1].address == address, name)
+    assert found
+    return found[0]
 
 
 @exported("cuMemPrefetchAsync_v2")
