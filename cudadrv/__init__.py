@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from cudadrv.event import Event
     from cudadrv.fills import memset, memset_2d
-    from cudadrv.host_memory import PinnedMemory
+    from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
     from cudadrv.hostarray import (
         MappedArray,
         managed_array,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         pinned_array,
         pinned_array_like,
     )
-    from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
