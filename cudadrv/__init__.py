@@ -71,7 +71,6 @@ HOME = {
     "fills": "memset memset_2d",
     "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
     "pinned_array_like",
-    "host_memory": "PinnedMemory",
     "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
     "kernel": "Kernel",
     "library": "use_driver",

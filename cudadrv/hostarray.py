@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cudadrv import driver, raw
 from cudadrv.context import GONE, Resource, current_context, stream_handle
 from cudadrv.creation import like, new_layout
-from cudadrv.host_memory import PORTABLE, HostBlock, PinnedMemory, block
+from cudadrv.host_memory import HostBlock, PinnedMemory, block
 from cudadrv.layout import extent
 from cudadrv.memory import failure
 from cudadrv.strided import host_pointer
@@ -194,7 +194,7 @@ def pinned(*arrays: npt.NDArray[Any]) -> Iterator[None]:
 def register(address: int, nbytes: int, position: int) -> None:
     """Pin host memory that exists."""
     current_context()
-    code = driver.cuMemHostRegister.raw(address, nbytes, PORTABLE)
+    code = driver.cuMemHostRegister.raw(address, nbytes, raw.CU_MEMHOSTREGISTER_PORTABLE)
     if code == ALREADY_REGISTERED:
         raise ValueError(f"array {position} is pinned already, or overlaps one that is")
     driver.check(code, raw.symbol("cuMemHostRegister"), f"array {position} of {nbytes} bytes")
