@@ -94,7 +94,7 @@ def cuMemHostGetDevicePointer_v2(address: int, flags: int) -> int:
 @exported()
 def cuMemHostGetFlags(address: int) -> int:
     found = place(address)
-    require(found and found[1].kind == HOST)
+    require(found and found[1].kind in (HOST, REGISTERED))
     assert found
     return found[1].flags
 
