@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
     from cudadrv.copies import memcpy, memcpy_batch, memcpy_peer
-    from cudadrv.creation import device_array, device_array_like, to_device
+    from cudadrv.creation import device_array, device_array_like, from_dlpack, to_device
     from cudadrv.cuda_array import CudaArray, MipmappedArray
     from cudadrv.device import Context, Device, devices
     from cudadrv.driver import driver_version, init, is_available, is_emulator
@@ -62,7 +62,7 @@ HOME = {
     "context": "CudaWarning Resource current_context",
     "cuda_array": "CudaArray MipmappedArray",
     "copies": "memcpy memcpy_batch memcpy_peer",
-    "creation": "device_array device_array_like to_device",
+    "creation": "device_array device_array_like from_dlpack to_device",
     "device": "Context Device devices",
     "driver": "driver_version init is_available is_emulator",
     "errors": "ClosedError CudaError DriverNotFound ForkError InvalidContext JitError LaunchError "
@@ -124,6 +124,7 @@ __all__ = [
     "devices",
     "driver_version",
     "from_cuda_array_interface",
+    "from_dlpack",
     "host_register",
     "init",
     "is_available",

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from cudadrv import dlpack, driver, raw
+from cudadrv.context import current_context, in_context
 from cudadrv.copies import transfer
 from cudadrv.fills import memset
 from cudadrv.interface import Interface, described, parse
 from cudadrv.layout import broadcast_strides, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
-from cudadrv.stream import stream_handle
-from cudadrv.strided import gather, host_pointer, move, scatter
+from cudadrv.stream import Stream, stream_handle
+from cudadrv.strided import gather, host_pointer, move, scatter, wait
 from cudadrv.view import View
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+ON_HOST = 1  # CU_MEMORYTYPE_HOST
 
 
 class DeviceArray(View):
@@ -151,6 +156,54 @@ class DeviceArray(View):
     def __deepcopy__(self, memo: Any) -> DeviceArray:
         return self.copy()
 
+    # -- DLPack
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The kind of memory by DLPack's numbers (2 device, 3 pinned, 13 managed), and the device.
+
+        C: cuPointerGetAttribute
+        """
+        return device_kind(self.handle)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule that hands the array to another library, by the array API standard.
+
+        Args:
+            stream: that the other library will use the data on, and that waits for it: None and 1
+                are the legacy default stream, 2 that of the thread, -1 waits for nothing.
+            max_version: the newest DLPack it reads; None is before 1.0.
+            dl_device: where it wants the data: here, or (1, 0) for a copy on the host.
+            copy: whether it must have or must not have a copy.
+
+        Raises:
+            BufferError: what was asked for cannot be given.
+            ValueError: *stream* is 0 or below -1.
+
+        C: cuStreamWaitEvent
+        """
+        device = self.__dlpack_device__()
+        if dl_device is not None and tuple(dl_device) == (dlpack.CPU, 0):
+            if copy is False:
+                raise BufferError("on the host the array needs a copy, which copy=False forbids")
+            export: Any = self.copy_to_host().__dlpack__
+            return export(max_version=max_version) if max_version else export()
+        if dl_device is not None and tuple(dl_device) != device:
+            raise BufferError(f"the array is on DLPack's device {device}, not {dl_device}")
+        versioned = max_version is not None and tuple(max_version) >= (1, 0)
+        given = self.copy() if copy else self
+        if device[0] == dlpack.CUDA_HOST:
+            wait(1 if self.stream is None else self.stream)
+        else:
+            hand_over(stream, self.stream)
+        return dlpack.give(given, device, versioned, dlpack.IS_COPIED if copy else 0)
+
     # -- copies
 
     def copy_to_host(
@@ -279,6 +332,50 @@ class DeviceArray(View):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def device_kind(address: int) -> tuple[int, int]:
+    """DLPack's number for the memory at an address, and the number of its device.
+
+    C: cuPointerGetAttribute
+    """
+    if not address:
+        return dlpack.CUDA, current_context().device.ordinal
+    if pointer_attribute(raw.CU_POINTER_ATTRIBUTE_IS_MANAGED, address):
+        kind = dlpack.CUDA_MANAGED
+    elif pointer_attribute(raw.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == ON_HOST:
+        return dlpack.CUDA_HOST, 0
+    else:
+        kind = dlpack.CUDA
+    return kind, pointer_attribute(raw.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
+
+
+def pointer_attribute(attribute: int, address: int) -> int:
+    """An attribute of the memory at an address, of those that are 32 bits wide.
+
+    C: cuPointerGetAttribute
+    """
+    found = ctypes.c_int()
+    in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)
+    return found.value
+
+
+def hand_over(stream: int | None, producer: object) -> None:
+    """Let the *stream* of the array API standard wait for what the data is ordered on.
+
+    C: cuEventRecord, cuStreamWaitEvent
+    """
+    if stream is None:
+        stream = 1
+    if not isinstance(stream, int) or isinstance(stream, bool):
+        raise TypeError(f"stream={stream!r}: it is an int, or None")
+    if stream == -1:
+        return
+    if not 0 < stream < 2**64:
+        raise ValueError(f"stream={stream}: it is 1, 2, a handle, or -1 to wait for nothing")
+    since = stream_handle(producer) or 1
+    if since != stream:
+        Stream.adopt(stream).wait(Stream.adopt(since))
 
 
 def without_ones(array: Any, target: View) -> Any:

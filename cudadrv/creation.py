@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import checks
+from cudadrv import checks, dlpack, driver
 from cudadrv.array import DeviceArray, as_cuda_array, is_cuda_array
+from cudadrv.context import in_context
 from cudadrv.layout import extent, lengths, strides_of
-from cudadrv.memory import mem_alloc
+from cudadrv.memory import DeviceMemory, mem_alloc
 from cudadrv.stream import stream_handle
 from cudadrv.view import Shape, device_dtype
 
@@ -94,3 +95,58 @@ def to_device(
     if copy:
         made.copy_to_device(obj, stream)
     return made
+
+
+def from_dlpack(x: Any, *, stream: object = None, copy: bool | None = None) -> DeviceArray:
+    """Take over an array of another library through DLPack; no copy unless asked for.
+
+    Args:
+        x: an object with ``__dlpack__`` whose data is in device, managed or pinned memory, or a
+            capsule of DLPack.
+        stream: that the data will be used on, and that waits for it; None is the default stream,
+            -1 waits for nothing.
+        copy: True copies.
+
+    Raises:
+        TypeError: it has no ``__dlpack__``.
+        BufferError: the data is elsewhere, or of a type that NumPy has not.
+
+    C: cuMemHostGetDevicePointer_v2, for pinned memory
+    """
+    export = getattr(x, "__dlpack__", None)
+    if export is None or isinstance(x, type):
+        taken = dlpack.take(x)
+    else:
+        place = tuple(x.__dlpack_device__())
+        check_place(place)
+        on = None if place[0] == dlpack.CUDA_HOST else consumer(stream)
+        try:
+            capsule = export(stream=on, max_version=dlpack.VERSION)
+        except TypeError:  # from before DLPack 1.0
+            capsule = export(stream=on)
+        taken = dlpack.take(capsule)
+    check_place(taken.device)
+    low, high = extent(taken.shape, taken.strides, taken.dtype.itemsize)
+    address = taken.address
+    if taken.device[0] == dlpack.CUDA_HOST and high:
+        address = in_context(driver.cuMemHostGetDevicePointer, address + low, 0) - low
+    memory = DeviceMemory(address + low if high else 0, high - low, owner=taken.owner)
+    made = DeviceArray(memory, taken.shape, taken.dtype, taken.strides, -low, taken.readonly)
+    return made.copy() if copy else made
+
+
+def check_place(place: tuple[int, ...]) -> None:
+    """Refuse memory that no device reaches.
+
+    Raises:
+        BufferError: it is, by DLPack's numbers.
+    """
+    if place[0] not in (dlpack.CUDA, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
+        raise BufferError(f"the array is on DLPack's device {place}: copy it with to_device()")
+
+
+def consumer(stream: object) -> int:
+    """The stream as the array API standard wants it told: 1 for the legacy default stream."""
+    if isinstance(stream, int) and stream == -1:
+        return -1
+    return stream_handle(stream) or 1

@@ -26,6 +26,8 @@ def lengths(shape: Any, unknown: bool = False) -> tuple[int, ...]:
         raise TypeError(f"shape {shape!r}: give an int or a tuple of ints") from None
     if any(length < (-1 if unknown else 0) for length in result):
         raise ValueError(f"shape {shape!r} has a negative length")
+    if any(length > LARGEST for length in result):
+        raise ValueError(f"shape {shape!r} has a length that 64 bits do not hold")
     if len(result) > MAX_DIMENSIONS:
         raise ValueError(f"a shape of {len(result)} dimensions: the most are {MAX_DIMENSIONS}")
     return result

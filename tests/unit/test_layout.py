@@ -44,6 +44,7 @@ LAYERS = [
     "cudadrv.copies",
     "cudadrv.fills",
     "cudadrv.view",
+    "cudadrv.dlpack",
     "cudadrv.strided",
     "cudadrv.boxes",
     "cudadrv.pitched",
