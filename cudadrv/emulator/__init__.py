@@ -5,10 +5,13 @@ from __future__ import annotations
 from .boundary import Emulator, emulator
 from .calls import (
     array,
+    capture,
     context,
     copies,
     device,
     event,
+    graph,
+    graph_nodes,
     launch,
     link,
     memops,
@@ -22,10 +25,13 @@ from .calls import (
 __all__ = [
     "Emulator",
     "array",
+    "capture",
     "context",
     "copies",
     "device",
     "event",
+    "graph",
+    "graph_nodes",
     "launch",
     "link",
     "memops",

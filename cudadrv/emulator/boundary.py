@@ -41,6 +41,11 @@ def exported(*others: str, before_init: bool = False) -> Callable[[Function], Fu
     return add
 
 
+# While streams are captured: called with the name and the arguments of each call, it says whether
+# the call was recorded, and its results.
+interceptors: list[Callable[[str, list[Any]], tuple[bool, Any]]] = []
+
+
 def text(value: str) -> int:
     """The address of a C string that lives as long as the process."""
     if value not in _strings:
@@ -119,13 +124,26 @@ class Callback:
                 arguments.append(how(value) if how else value)
         if len(outs) == 1 and not outs[0][0]:
             raise Status("INVALID_VALUE")
-        results = self.function(*arguments)
-        if len(outs) == 1:
-            results = (results,)
-        for (address, kind), result in zip(outs, results or (), strict=False):
-            if address and result is not None:
-                _store(address, kind, result)
+        recorded, results = False, None
+        if state.captures:
+            recorded, results = interceptors[0](self.name, arguments)
+        try:
+            if not recorded:
+                results = self.function(*arguments)
+        except Status as status:
+            if status.results is not None:
+                _store_all(outs, status.results)
+            raise
+        _store_all(outs, results)
         return 0
+
+
+def _store_all(outs: list[tuple[int, Any]], results: Any) -> None:
+    if len(outs) == 1:
+        results = (results,)
+    for (address, kind), result in zip(outs, results or (), strict=False):
+        if address and result is not None:
+            _store(address, kind, result)
 
 
 def _store(address: int, kind: Any, result: Any) -> None:

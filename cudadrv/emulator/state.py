@@ -16,6 +16,7 @@ from .status import Status, require
 
 T = TypeVar("T", bound="Object")
 DRIVER_VERSION = 13000
+DISABLE_TIMING = 2  # a flag of events
 _handles: dict[int, Any] = {}
 _next_handle = itertools.count(0x10000, 16)
 
@@ -52,6 +53,9 @@ class Stream(Object):
         self.priority = priority
         self.default = False
         self.attributes: dict[int, Any] = {}
+        # The capture it takes part in, and the nodes that its next one depends on.
+        self.capture: Any = None
+        self.tail: dict[Any, bytes] = {}
         context.owned.append(self)
 
 
@@ -63,10 +67,13 @@ class Event(Object):
         self.context = context
         self.flags = flags
         self.recorded: int | None = None
+        # The capture in which it was recorded last, and the nodes that it stands for.
+        self.captured: tuple[Any, dict[Any, bytes]] | None = None
         context.owned.append(self)
 
     def record(self) -> None:
         """Note the time."""
+        self.captured = None
         self.recorded = time.perf_counter_ns()
 
 
@@ -159,6 +166,8 @@ def _capability(text: str) -> tuple[int, int]:
 
 
 device = Device()
+# The captures that have not ended.
+captures: list[Any] = []
 
 
 class _Thread(threading.local):
@@ -167,6 +176,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.contexts: list[Context] = []
         self.streams: dict[int, Stream] = {}
+        self.capture_mode = 0
 
     def stream(self, context: Context) -> Stream:
         """Its own default stream in a context."""

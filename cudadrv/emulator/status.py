@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cudadrv.raw import table
 
 CODES = table.ENUMS["CUresult" if "CUresult" in table.ENUMS else "cudaError_enum"]
 
 
 class Status(Exception):
-    """The call returns this CUresult instead of CUDA_SUCCESS."""
+    """The call returns this CUresult instead of CUDA_SUCCESS.
+
+    *results* are out-parameters that are stored all the same.
+    """
 
     def __init__(self, name: str) -> None:
+        self.results: Any = None
         self.code = CODES[f"CUDA_ERROR_{name}"]
         super().__init__(name)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .. import capture
 from ..boundary import exported
-from ..state import Event, Stream, current
-from ..status import require
+from ..nodes import RecordEventParams
+from ..state import DISABLE_TIMING, Event, Stream, captures, current
+from ..status import Status, require
 
-DISABLE_TIMING, INTERPROCESS = 2, 4
+INTERPROCESS = 4
 
 
 @exported()
@@ -23,24 +25,37 @@ def cuEventDestroy_v2(event: Event) -> None:
 
 @exported()
 def cuEventRecordWithFlags(event: Event, stream: Stream, flags: int) -> None:
-    require(not flags)
-    cuEventRecord(event, stream)
+    require(event.context is stream.context, "INVALID_HANDLE")
+    require(flags in (0, 1))
+    taken = capture.healthy(stream)
+    require(taken or not flags)
+    if taken is None:
+        event.record()
+    elif flags:
+        taken.add(stream, RecordEventParams(event))
+    else:
+        capture.record(event, stream, taken)
 
 
 @exported()
 def cuEventRecord(event: Event, stream: Stream) -> None:
-    require(event.context is stream.context, "INVALID_HANDLE")
-    event.record()
+    cuEventRecordWithFlags(event, stream, 0)
 
 
 @exported("cuEventSynchronize")
 def cuEventQuery(event: Event) -> None:
     current()
+    if event.captured is not None:
+        taken = event.captured[0]
+        if taken in captures:
+            taken.status = capture.INVALIDATED
+        raise Status("CAPTURED_EVENT")
 
 
 @exported("cuEventElapsedTime")
 def cuEventElapsedTime_v2(start: Event, end: Event) -> float:
     require(not (start.flags | end.flags) & DISABLE_TIMING, "INVALID_HANDLE")
+    require(not (start.captured or end.captured), "CAPTURED_EVENT")
     require(start.recorded is not None and end.recorded is not None, "INVALID_HANDLE")
     assert start.recorded is not None and end.recorded is not None
     return (end.recorded - start.recorded) / 1e6

@@ -12,7 +12,7 @@ from .. import state
 from ..boundary import exported
 from ..execute import Dim, execute
 from ..program import Kernel
-from ..state import Stream, current, device
+from ..state import DISABLE_TIMING, Stream, current, device
 from ..status import Status, require
 from .device import (
     BLOCKS_SM,
@@ -22,7 +22,6 @@ from .device import (
     SHARED_BYTES_SM,
     THREADS_SM,
 )
-from .event import DISABLE_TIMING
 from .module import dynamic_limit, largest_cluster
 
 _ATTRIBUTES = {
@@ -32,16 +31,8 @@ _ATTRIBUTES = {
 _END, _BUFFER, _BUFFER_SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_...
 
 
-def _launch(
-    kernel: Kernel,
-    grid: Dim,
-    block: Dim,
-    dynamic: int,
-    params: Any,
-    attributes: dict[str, Any] | None = None,
-) -> None:
-    context = current()
-    given = attributes or {}
+def check(kernel: Kernel, grid: Dim, block: Dim, dynamic: int, given: dict[str, Any]) -> bool:
+    """Refuse what the device cannot launch; whether the launch is cooperative."""
     cooperative = "COOPERATIVE" in given and bool(given["COOPERATIVE"].cooperative)
     for sizes, limits in ((grid, MAX_GRID), (block, MAX_BLOCK)):
         require(all(0 < size <= limit for size, limit in zip(sizes, limits, strict=True)))
@@ -52,6 +43,21 @@ def _launch(
     if cooperative:
         most = _blocks_per_sm(kernel, threads, dynamic) * device.cores
         require(grid[0] * grid[1] * grid[2] <= most, "COOPERATIVE_LAUNCH_TOO_LARGE")
+    return cooperative
+
+
+def start(
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim,
+    dynamic: int,
+    params: Any,
+    attributes: dict[str, Any] | None = None,
+) -> None:
+    """Run a kernel; *params* are its arguments side by side."""
+    context = current()
+    given = attributes or {}
+    cooperative = check(kernel, grid, block, dynamic, given)
     cluster = _cluster(kernel, grid, given)
     failure = execute(kernel, grid, block, dynamic, params, cooperative, cluster)
     if failure:
@@ -77,7 +83,7 @@ def _cluster(kernel: Kernel, grid: Dim, attributes: dict[str, Any]) -> Dim:
     return cluster
 
 
-def _params(kernel: Kernel, pointers: int | None, extra: int | None) -> Any:
+def parameters(kernel: Kernel, pointers: int | None, extra: int | None) -> Any:
     """The parameters side by side, as the kernel reads them."""
     memory = ctypes.create_string_buffer(kernel.params_size + 16)
     if pointers:
@@ -111,7 +117,7 @@ def cuLaunchKernel(
     kernel: Kernel, gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
     dynamic: int, stream: Stream, params: int, extra: int,
 ) -> None:  # fmt: skip
-    _launch(kernel, (gx, gy, gz), (bx, by, bz), dynamic, _params(kernel, params, extra))
+    start(kernel, (gx, gy, gz), (bx, by, bz), dynamic, parameters(kernel, params, extra))
 
 
 @exported()
@@ -120,8 +126,8 @@ def cuLaunchCooperativeKernel(
     dynamic: int, stream: Stream, params: int,
 ) -> None:  # fmt: skip
     together = types.record("CUlaunchAttributeValue")(cooperative=1)
-    memory = _params(kernel, params, None)
-    _launch(kernel, (gx, gy, gz), (bx, by, bz), dynamic, memory, {"COOPERATIVE": together})
+    memory = parameters(kernel, params, None)
+    start(kernel, (gx, gy, gz), (bx, by, bz), dynamic, memory, {"COOPERATIVE": together})
 
 
 @exported()
@@ -129,14 +135,14 @@ def cuLaunchKernelEx(address: int, kernel: Kernel, params: int, extra: int) -> N
     require(address)
     config = types.record("CUlaunchConfig").from_address(address)
     state.stream(config.hStream)
-    attributes = _attributes(config)
+    given = attributes(config)
     grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
     block = (config.blockDimX, config.blockDimY, config.blockDimZ)
-    memory = _params(kernel, params, extra)
-    _launch(kernel, grid, block, config.sharedMemBytes, memory, attributes)
+    memory = parameters(kernel, params, extra)
+    start(kernel, grid, block, config.sharedMemBytes, memory, given)
     for name, field in _EVENTS.items():
-        if name in attributes:
-            _event(getattr(attributes[name], field).event).record()
+        if name in given:
+            _event(getattr(given[name], field).event).record()
 
 
 _EVENTS = {
@@ -145,18 +151,23 @@ _EVENTS = {
 }
 
 
-def _attributes(config: Any) -> dict[str, Any]:
+def attributes(config: Any) -> dict[str, Any]:
     """The launch attributes of a CUlaunchConfig, by name; those that are hints do nothing here."""
     kind = types.record(types.resolve("CUlaunchAttribute"))
     given = (kind * config.numAttrs).from_address(config.attrs) if config.numAttrs else ()
     require(all(each.id in _ATTRIBUTES for each in given))
-    found = {_ATTRIBUTES[each.id]: each.value for each in given}
+    found = named({each.id: each.value for each in given})
     # One is for streams, one for the nodes of graphs.
     require(not found.keys() & {"MAX", "SYNCHRONIZATION_POLICY", "DEVICE_UPDATABLE_KERNEL_NODE"})
     for name in _EVENTS.keys() & found.keys():
         event = _event(getattr(found[name], _EVENTS[name]).event)
         require(event.flags & DISABLE_TIMING)
     return found
+
+
+def named(attributes: dict[int, Any]) -> dict[str, Any]:
+    """Launch attributes by name instead of by number."""
+    return {_ATTRIBUTES[number]: value for number, value in attributes.items()}
 
 
 def _event(handle: int) -> state.Event:

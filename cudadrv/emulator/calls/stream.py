@@ -7,7 +7,9 @@ from typing import Any
 
 from cudadrv.raw import table, types
 
+from .. import capture
 from ..boundary import exported
+from ..nodes import WaitEventParams
 from ..state import Context, Event, Stream, current
 from ..status import require
 
@@ -67,28 +69,15 @@ def cuStreamSynchronize(stream: Stream) -> None:
 
 @exported()
 def cuStreamWaitEvent(stream: Stream, event: Event, flags: int) -> None:
-    """Whatever the event stands for is done already."""
-    require(not flags)
-
-
-@exported()
-def cuStreamIsCapturing(stream: Stream) -> int:
-    return 0
-
-
-@exported()
-def cuStreamGetCaptureInfo_v2(stream: Stream) -> tuple[int, None, None, None, None]:
-    return 0, None, None, None, None
-
-
-@exported()
-def cuStreamGetCaptureInfo_v3(stream: Stream) -> tuple[int, None, None, None, None, None]:
-    return 0, None, None, None, None, None
-
-
-@exported()
-def cuThreadExchangeStreamCaptureMode(mode: int) -> None:
-    require(mode)
+    """Outside of captures, whatever the event stands for is done already."""
+    require(flags in (0, 1))
+    taken = capture.healthy(stream)
+    if flags:
+        require(taken)
+        assert taken
+        taken.add(stream, WaitEventParams(event))
+    elif taken or event.captured:
+        capture.wait(stream, event)
 
 
 @exported()
