@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from cudadrv.raw import types
+from cudadrv.raw import table, types
 
 from ..boundary import FUNCTIONS, exported
 from ..graph import KINDS, Exec, Graph, Node, Params
@@ -136,9 +136,11 @@ def _functions(kind: str, suffix: str, reader: Callable[..., Params]) -> None:
         _replace_launchable(made, node, reader(*given))
 
     what = "Event" if kind.startswith("Event") else "Params"
-    FUNCTIONS[f"cuGraphAdd{kind}Node{suffix}"] = add
-    FUNCTIONS[f"cuGraph{kind}NodeSet{what}{suffix}"] = change
-    FUNCTIONS[f"cuGraphExec{kind}NodeSet{what}{suffix}"] = change_launchable
+    made: dict[str, Callable[..., Any]] = {f"cuGraphAdd{kind}Node": add}
+    made[f"cuGraph{kind}NodeSet{what}"] = change
+    made[f"cuGraphExec{kind}NodeSet{what}"] = change_launchable
+    there = {name + suffix: each for name, each in made.items() if name + suffix in table.FUNCTIONS}
+    FUNCTIONS.update(there)
 
 
 for _kind, _reader in _READ.items():

@@ -214,7 +214,7 @@ def cuOccupancyMaxPotentialBlockSize(
 def _config(address: int) -> tuple[Any, dict[str, Any]]:
     require(address)
     config = types.record("CUlaunchConfig").from_address(address)
-    return config, _attributes(config)
+    return config, attributes(config)
 
 
 @exported()
