@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudadrv import driver, launch, launch_config, manifest, raw
-from cudadrv.attributes import attribute_number
+from cudadrv import checks, driver, launch, launch_config, manifest, raw
+from cudadrv.attributes import CACHES, attribute_number
 from cudadrv.context import current_context
 from cudadrv.device import Device
 from cudadrv.errors import CudaError
@@ -101,6 +101,37 @@ class Kernel:
             return self.handle
         current_context()
         return int(driver.cuKernelGetFunction(self.handle))
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its code is on the device; under lazy loading the first launch loads it.
+
+        C: cuFuncIsLoaded
+        """
+        return bool(driver.cuFuncIsLoaded(self.function) == raw.CU_FUNCTION_LOADING_STATE_LOADED)
+
+    def load(self) -> None:
+        """Load its code onto the device now, so that the first launch need not.
+
+        C: cuFuncLoad
+        """
+        driver.cuFuncLoad(self.function)
+
+    def set_cache_config(self, prefer: str) -> None:
+        """Say what the kernel prefers where L1 and shared memory share their place.
+
+        Finer: ``kernel.attributes["PREFERRED_SHARED_MEMORY_CARVEOUT"]``, in percent.
+
+        Args:
+            prefer: "prefer_none", "prefer_shared", "prefer_l1" or "prefer_equal".
+
+        C: cuKernelSetCacheConfig, or cuFuncSetCacheConfig for a CUfunction
+        """
+        number = checks.choice(prefer, CACHES, "prefer")
+        if self.library.is_library:
+            driver.cuKernelSetCacheConfig(self.handle, number, self.device.handle)
+        else:
+            driver.cuFuncSetCacheConfig(self.handle, number)
 
     def allow_shared(self, nbytes: int) -> None:
         """Allow launches with *nbytes* of dynamic shared memory; launches do it by themselves.
@@ -222,17 +253,23 @@ class KernelAttributes(MutableMapping[str, int]):
     def __init__(self, kernel: Kernel) -> None:
         # Not the kernel: the cycle would keep its library loaded until the garbage collector runs.
         self._handle = kernel._handle
+        self._library = kernel.library
         self._is_kernel = kernel.library.is_library
         self._device = kernel.device.handle
 
     def __getitem__(self, name: str) -> int:
         number = attribute_number("CUfunction_attribute", name)
+        self._library.check_open()
         if self._is_kernel:
             return int(driver.cuKernelGetAttribute(number, self._handle, self._device))
         return int(driver.cuFuncGetAttribute(number, self._handle))
 
     def __setitem__(self, name: str, value: int) -> None:
         number = attribute_number("CUfunction_attribute", name)
+        value = checks.integer(value, name)
+        if not -(1 << 31) <= value < 1 << 31:
+            raise ValueError(f"{name}={value}: no attribute of a kernel is as large")
+        self._library.check_open()
         if self._is_kernel:
             driver.cuKernelSetAttribute(number, value, self._handle, self._device)
         else:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cudadrv import driver, nvjitlink, nvrtc, ptxlink, raw
 from cudadrv.context import current_context
-from cudadrv.module import Log
+from cudadrv.jit_options import Log
 from cudadrv.nvjitlink import Link, NvJitLinkError
 from cudadrv.toolkit import LibraryNotFound
 

@@ -1,4 +1,4 @@
-"""Loading code: PTX, cubin and fatbin become a Library with kernels and global variables."""
+"""Loading code: PTX, cubin, fatbin and LTO-IR become a Library with kernels and variables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import struct
 import weakref
 from typing import Any
 
-from cudadrv import driver, manifest, raw
+from cudadrv import checks, driver, manifest, nvjitlink, raw
 from cudadrv.context import Resource, current_context
 from cudadrv.errors import ClosedError, JitError, NameNotFound
+from cudadrv.jit_options import Log, Options
 from cudadrv.kernel import Kernel
 from cudadrv.memory import DeviceMemory
 
-LOG_BYTES = 16384
-ELF, FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
+ELF, FATBIN, LTOIR = b"\x7fELF", b"\x50\xed\x55\xba", b"\xedCN\x7f"
 EM_CUDA = 190  # e_machine of a cubin
 NOT_FOUND = 500
 # The newest PTX version that the drivers of each CUDA version read, from the release notes in the
@@ -38,39 +38,59 @@ def newest_ptx() -> tuple[int, int] | None:
     return None if driver.is_emulator() else PTX_OF_CUDA.get(driver.driver_version())
 
 
-def load(code: bytes | str | os.PathLike[str]) -> Library:
-    """Load PTX text, a cubin or a fatbin into the current context.
+def loading_mode() -> str:
+    """When the driver loads kernels: "lazy", each when it is first used, or "eager", with the code.
+
+    The environment variable CUDA_MODULE_LOADING chooses.
+
+    C: cuModuleGetLoadingMode
+    """
+    mode = ctypes.c_int()
+    driver.init()
+    driver.cuModuleGetLoadingMode(ctypes.byref(mode))
+    return "lazy" if mode.value == raw.CU_MODULE_LAZY_LOADING else "eager"
+
+
+def load(code: bytes | str | os.PathLike[str], **options: Any) -> Library:
+    """Load PTX text, a cubin, a fatbin or LTO-IR into the current context.
 
     Args:
         code: the code itself, as str (PTX) or bytes, or the path of a file as a Path object.
+            LTO-IR goes through nvJitLink.
+        options: of the driver's compiler: max_registers, optimization_level (0 to 4), lineinfo,
+            debug, verbose, cache_mode ("none", "cg", "ca"), target ("sm_90"), threads_per_block,
+            max_threads_per_block, min_blocks_per_sm, override_directives, fast_compile,
+            split_compile, loader_threads, fallback ("ptx", "binary"), and symbols, a dict of the
+            addresses of variables that the code only declares. None is as if not given.
 
     Raises:
         JitError: the driver cannot use the code; its ``log`` says why.
         ValueError: the code is empty, cut short or of another kind.
-        TypeError: it is neither text, bytes nor a path.
+        TypeError: it is neither text, bytes nor a path, or there is no such option.
         OSError: the file cannot be read.
+        LibraryNotFound: the code is LTO-IR, and there is no nvJitLink.
 
     C: cuLibraryLoadData, or cuModuleLoadDataEx on drivers before 12.0
     """
     if isinstance(code, os.PathLike):
-        return load_file(os.fspath(code))
+        return load_file(os.fspath(code), Options(options))
     if isinstance(code, str):
         code = code.encode()
     given: object = code
     if not isinstance(given, (bytes, bytearray, memoryview)):
         kind = type(given).__name__
         raise TypeError(f"code of type {kind}: give PTX as str, code as bytes, or a Path to a file")
-    return Library(bytes(given))
+    return Library(bytes(given), Options(options))
 
 
-def load_file(path: str) -> Library:
+def load_file(path: str, options: Options) -> Library:
     """Load a file; the manifest beside code built ahead of time says how its kernels are called."""
     built = manifest.find(path)
     if built is not None:
         name = manifest.choose(built["files"], current_context().device.compute_capability)
         path = os.path.join(os.path.dirname(path), name)  # noqa: PTH118, PTH120
     with open(path, "rb") as file:  # noqa: PTH123
-        library = Library(file.read())
+        library = Library(file.read(), options)
     if built is not None:
         library.layouts = {name: each["arguments"] for name, each in built["kernels"].items()}
     return library
@@ -89,34 +109,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class Log:
-    """The buffers into which the driver's compiler writes, and the options that name them."""
-
-    def __init__(self, more: dict[int, int] | None = None) -> None:
-        self._info = ctypes.create_string_buffer(LOG_BYTES)
-        self._error = ctypes.create_string_buffer(LOG_BYTES)
-        options = {
-            raw.CU_JIT_INFO_LOG_BUFFER: ctypes.addressof(self._info),
-            raw.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
-            raw.CU_JIT_ERROR_LOG_BUFFER: ctypes.addressof(self._error),
-            raw.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: LOG_BYTES,
-            **(more or {}),
-        }
-        self.count = len(options)
-        self.options = (ctypes.c_int * self.count)(*options)
-        self.values = (ctypes.c_void_p * self.count)(*options.values())
-
-    @property
-    def info(self) -> str:
-        """What the compiler remarked."""
-        return self._info.value.decode(errors="replace").strip()
-
-    @property
-    def error(self) -> str:
-        """What the compiler complained about."""
-        return self._error.value.decode(errors="replace").strip()
-
-
 class Library(Resource):
     """Loaded code.
 
@@ -126,12 +118,16 @@ class Library(Resource):
         is_library: whether the handle is a CUlibrary (driver 12.0 and newer), not a CUmodule.
     """
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, options: Options | None = None) -> None:
         context = current_context()
+        options = options or Options({})
+        if code.startswith(LTOIR):
+            code = linked(code, options)
         self.ptx = ptx_text(code)
         self.layouts: dict[str, Any] = {}
         # The driver may write into the log, and read the code, until the library is unloaded.
-        self._log = Log()
+        self._options = options
+        self._log = Log(options.numbers)
         if self.ptx is None:
             self._code = code
             check_binary(code)
@@ -141,9 +137,54 @@ class Library(Resource):
         self.is_library = raw.available("cuLibraryLoadData")
         self.RELEASE = "cuLibraryUnload" if self.is_library else "cuModuleUnload"
         super().__init__(self._load(), context.handle)
+        self._remember()
+
+    def _remember(self) -> None:
         _live.add(self)
         # Weak, since each kernel keeps the library loaded.
         self._kernels: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
+
+    @classmethod
+    def adopt(cls, handle: int, is_library: bool = True) -> Library:
+        """Use code that another library loaded and will unload.
+
+        Args:
+            handle: its CUlibrary, or with *is_library* False its CUmodule.
+
+        Raises:
+            TypeError, ValueError: the handle is none.
+        """
+        adopted = cls.__new__(cls)
+        adopted.ptx, adopted.layouts, adopted._log = None, {}, Log()
+        adopted.is_library = is_library
+        number = checks.address(handle, "handle")
+        if not number:
+            raise ValueError("handle=0 is no loaded code")
+        Resource.__init__(adopted, number, current_context().handle, owned=False)
+        adopted._remember()
+        return adopted
+
+    @classmethod
+    def adopt_kernel(cls, handle: int, is_library: bool = True) -> Kernel:
+        """Use a kernel of code that another library loaded and will unload.
+
+        Args:
+            handle: its CUkernel, or with *is_library* False its CUfunction.
+
+        Raises:
+            NotSupportedByDriver: the driver is older than 12.5, or 12.3 for a CUfunction.
+
+        C: cuKernelGetLibrary, cuKernelGetName, cuFuncGetModule, cuFuncGetName
+        """
+        number = checks.address(handle, "handle")
+        if not number:
+            raise ValueError("handle=0 is no kernel")
+        current_context()
+        if is_library:
+            name, owner = driver.cuKernelGetName(number), driver.cuKernelGetLibrary(number)
+        else:
+            name, owner = driver.cuFuncGetName(number), driver.cuFuncGetModule(number)
+        return Kernel(cls.adopt(owner, is_library), name, number)
 
     @property
     def log(self) -> str:
@@ -241,20 +282,72 @@ class Library(Resource):
     def get_global(self, name: str) -> DeviceMemory:
         """The memory of a global or constant variable, in the current context.
 
+        It is read and written like all memory: ``memcpy(array, lib.get_global("table"))``,
+        ``memcpy(lib.get_global("table"), array)``, ``memset(lib.get_global("count"), 0)``.
+
         Raises:
             NameNotFound: there is no such variable.
 
         C: cuLibraryGetGlobal
         """
+        get = "cuLibraryGetGlobal" if self.is_library else "cuModuleGetGlobal"
+        return self._variable(get, name)
+
+    def get_managed(self, name: str) -> DeviceMemory:
+        """The memory of a ``__managed__`` variable, which the host reads and writes too.
+
+        Raises:
+            NameNotFound: there is no such managed variable.
+            NotSupportedByDriver: the driver is older than 12.0.
+
+        C: cuLibraryGetManaged
+        """
+        return self._variable("cuLibraryGetManaged", name)
+
+    def _variable(self, get: str, name: str) -> DeviceMemory:
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of a variable: names are str")
         handle = self.handle
         context = current_context().handle
-        get = "cuLibraryGetGlobal" if self.is_library else "cuModuleGetGlobal"
         address, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
         code = getattr(raw, get)(ctypes.byref(address), ctypes.byref(nbytes), handle, name.encode())
         if code == NOT_FOUND:
             raise NameNotFound("global", name, None if self.ptx is None else ptx_globals(self.ptx))
         driver.check(code, raw.symbol(get), f"global {name!r}")
         return DeviceMemory(address.value, nbytes.value, context, owner=self)
+
+    def unified_function(self, name: str) -> int:
+        """The address of a function that host and device code both call, for a pointer to it.
+
+        Raises:
+            NameNotFound: there is no such function.
+
+        C: cuLibraryGetUnifiedFunction
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of a function: names are str")
+        found = ctypes.c_void_p()
+        code = raw.cuLibraryGetUnifiedFunction(ctypes.byref(found), self.handle, name.encode())
+        if code == NOT_FOUND:
+            raise NameNotFound("unified function", name, None)
+        driver.check(code, "cuLibraryGetUnifiedFunction", f"function {name!r}")
+        return found.value or 0
+
+
+def linked(code: bytes, options: Options) -> bytes:
+    """LTO-IR as a cubin for the current device; as PTX for the emulator.
+
+    Raises:
+        LibraryNotFound: there is no nvJitLink.
+        NvJitLinkError: it refuses the code.
+    """
+    arch = current_context().device.arch
+    emulated = driver.is_emulator()
+    given = [f"-arch={arch}", "-lto", *options.link_options(), *(["-ptx"] if emulated else [])]
+    with nvjitlink.Link(given) as link:
+        link.add("ltoir", code)
+        link.complete()
+        return link.ptx.encode() if emulated else link.cubin
 
 
 def ptx_text(code: bytes) -> str | None:

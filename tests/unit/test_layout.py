@@ -59,6 +59,7 @@ LAYERS = [
     "cudadrv.texture",
     "cudadrv.launch",
     "cudadrv.occupancy",
+    "cudadrv.jit_options",
     "cudadrv.manifest",
     "cudadrv.fatbin",
     "cudadrv.kernel",

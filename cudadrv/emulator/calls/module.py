@@ -59,8 +59,12 @@ def read_options(count: int, names: int, values: int) -> dict[int, tuple[int, in
 
 
 def _load(image: bytes, options: dict[int, tuple[int, int]] | None = None) -> Program:
-    log = Log(options or {}, "ERROR")
-    Log(options or {}, "INFO").write("")
+    options = options or {}
+    log = Log(options, "ERROR")
+    Log(options, "INFO").write("")
+    # Variables on the host, for those that the code only declares.
+    symbols, _ = options.get(_OPTIONS["CU_JIT_GLOBAL_SYMBOL_COUNT"], (0, 0))
+    require(not symbols, "NOT_SUPPORTED")
     if image.startswith((ELF, FATBIN)):
         log.write("the emulator runs PTX; this image is machine code (cubin or fatbin)")
         raise Status("NO_BINARY_FOR_GPU")
@@ -177,6 +181,11 @@ def cuLibraryGetManaged(program: Program, name: str) -> tuple[int, int]:
     variable = program.module.variables.get(name)
     require(variable and variable.managed, "NOT_FOUND")
     return program.addresses[name], program.sizes[name]
+
+
+@exported()
+def cuLibraryGetUnifiedFunction(program: Program, name: str) -> int:
+    raise Status("NOT_FOUND")
 
 
 @exported()
