@@ -47,6 +47,7 @@ from .dispatch.linking import (
     Object,
     PTXSource,
 )
+from .elements import VECTORS, CPointer, NPDatetime, NPTimedelta
 from .errors import CompileError, CompileWarning, TypingError
 from .lang import libdevice
 from .lang.atomics import atomic
@@ -62,6 +63,7 @@ from .lang.indices import (
     warpsize,
 )
 from .lang.memory import local, shared
+from .lang.pointers import carray, farray
 from .lang.sync import (
     syncthreads,
     syncwarp,
@@ -71,6 +73,7 @@ from .lang.sync import (
 )
 from .types import (
     Signature,
+    bfloat16,
     boolean,
     complex64,
     complex128,
@@ -87,6 +90,9 @@ from .types import (
     uint64,
     void,
 )
+
+# float32x4 and its kin, by CUDA's names too: float4.
+globals().update(VECTORS)
 
 
 def synchronize() -> None:
@@ -117,6 +123,7 @@ __all__ = [
     "Archive",
     "AutoJitCUDAKernel",
     "Bitcode",
+    "CPointer",
     "CUDAKernel",
     "CUDAKernelBase",
     "CUSource",
@@ -129,6 +136,8 @@ __all__ = [
     "ExternFunction",
     "Fatbin",
     "LinkableCode",
+    "NPDatetime",
+    "NPTimedelta",
     "Object",
     "PTXSource",
     "Signature",
@@ -136,9 +145,11 @@ __all__ = [
     "TypingError",
     "as_cuda_array",
     "atomic",
+    "bfloat16",
     "blockDim",
     "blockIdx",
     "boolean",
+    "carray",
     "compile",
     "compile_all",
     "compile_for_current_device",
@@ -152,6 +163,7 @@ __all__ = [
     "device_array",
     "device_array_like",
     "event",
+    "farray",
     "float16",
     "float32",
     "float64",
@@ -194,3 +206,4 @@ __all__ = [
     "void",
     "warpsize",
 ]  # fmt: skip
+__all__ += list(VECTORS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
-from . import types
+from . import elements, types
 from .types import Signature, Type
 
 _NAMES: dict[str, Type] = {t.name: t for t in types.SCALARS} | {
@@ -18,6 +19,11 @@ _NAMES: dict[str, Type] = {t.name: t for t in types.SCALARS} | {
     "complex64": types.complex64,
     "complex128": types.complex128, "complex": types.py_complex,
     "int_": types.int64, "uint": types.uint64, "double": types.float64,
+    "bfloat16": types.bfloat16, **elements.VECTORS,
+}  # fmt: skip
+_MAKERS: dict[str, Callable[[Any], Type]] = {
+    "CPointer": elements.CPointer, "NPDatetime": elements.NPDatetime,
+    "NPTimedelta": elements.NPTimedelta,
 }  # fmt: skip
 
 
@@ -43,6 +49,11 @@ def _evaluate(node: ast.expr, text: str) -> Any:
         return _NAMES[node.id]
     if isinstance(node, ast.Attribute):
         return _evaluate(ast.Name(node.attr), text)
+    maker = _name(node.func) if isinstance(node, ast.Call) else ""
+    if isinstance(node, ast.Call) and maker in _MAKERS and len(node.args) == 1:
+        return _MAKERS[maker](_evaluate(node.args[0], text))
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
     if isinstance(node, ast.Call) and not node.keywords:
         returns = _evaluate(node.func, text)
         return Signature(returns, tuple(_evaluate(arg, text) for arg in node.args))
@@ -52,6 +63,11 @@ def _evaluate(node: ast.expr, text: str) -> Any:
         items = tuple(_evaluate(item, text) for item in node.elts)
         return items if _is_bare(node, text) else types.Tuple(items)
     raise TypeError(f"signature {text!r}: cannot read {ast.unparse(node)!r}")
+
+
+def _name(node: ast.expr) -> str:
+    """The name, or last name of an attribute."""
+    return str(getattr(node, "id", None) or getattr(node, "attr", ""))
 
 
 def _is_bare(node: ast.Tuple, text: str) -> bool:

@@ -6,7 +6,9 @@ the type of a NumPy scalar that it meets. A *Literal* is a value known while com
 
 from __future__ import annotations
 
+import enum
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any
@@ -45,7 +47,7 @@ class Type:
         if all(isinstance(arg, Type) for arg in args):
             return Signature(self, tuple(args))
         if isinstance(self, Scalar) and len(args) == 1:
-            return self.dtype.type(args[0])
+            return rounded(args[0]) if isinstance(self, Brain) else self.dtype.type(args[0])
         raise TypeError(f"{self}{args}: give types for a signature, or one number to convert")
 
 
@@ -112,6 +114,12 @@ class Integer(Scalar):
 
 class Float(Scalar):
     """An IEEE 754 binary floating-point number."""
+
+    __slots__ = ()
+
+
+class Brain(Scalar):
+    """bfloat16: the upper half of a float32, which is what it computes as; stores round."""
 
     __slots__ = ()
 
@@ -330,6 +338,7 @@ uint64 = Integer("uint64", "u8")
 float16 = Float("float16", "f2")
 float32 = Float("float32", "f4")
 float64 = Float("float64", "f8")
+bfloat16 = Brain("bfloat16", "V2")  # NumPy alone has no dtype for it.
 py_int = Integer("int", "i8", weak=True)
 py_float = Float("float", "f8", weak=True)
 complex64 = Complex("complex64", "c8", float32)
@@ -343,7 +352,9 @@ SCALARS: tuple[Scalar, ...] = (
     boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32,
     float64,
 )  # fmt: skip
-_BY_DTYPE: dict[Any, Stored] = {t.dtype: t for t in (*SCALARS, complex64, complex128)}
+_BY_DTYPE: dict[Any, Stored] = {t.dtype: t for t in (*SCALARS, complex64, complex128, bfloat16)}
+# What knows the types of further dtypes.
+FROM_DTYPE: list[Callable[[np.dtype[Any]], Stored | None]] = []
 
 
 def from_dtype(dtype: Any) -> Stored:
@@ -363,6 +374,10 @@ def from_dtype(dtype: Any) -> Stored:
             from_dtype(field[0].base)
         return Record(wanted)
     found = _BY_DTYPE.get(wanted)
+    if found is None and wanted is not None:
+        found = bfloat16 if wanted.name == "bfloat16" else None
+        made = (make(wanted) for make in FROM_DTYPE)
+        found = found or next((ty for ty in made if ty is not None), None)
     if found is None:
         names = ", ".join(t.name for t in _BY_DTYPE.values())
         raise TypeError(
@@ -380,12 +395,29 @@ def scalar_from_dtype(dtype: Any) -> Scalar:
     return found
 
 
+def brain_bits(value: Any) -> int:
+    """The bits of a number as bfloat16, rounded to even."""
+    single = np.float32(value)
+    bits = int(single.view(np.uint32))
+    if np.isnan(single):
+        return (bits >> 16) | 0x40
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def rounded(value: Any) -> np.float32:
+    """The float32 that has the value of a number as bfloat16."""
+    return np.uint32(brain_bits(value) << 16).view(np.float32)
+
+
 def typeof_constant(value: Any) -> Type:
     """The run-time type of a compile-time *value*; Literal where it has none of its own."""
     if isinstance(value, bool | np.bool_):
         return boolean
-    if isinstance(value, np.generic) and value.dtype in _BY_DTYPE:
-        return _BY_DTYPE[value.dtype]
+    if isinstance(value, np.generic):
+        try:
+            return from_dtype(value.dtype)
+        except TypeError:
+            return Literal(value)
     plain = {int: py_int, float: py_float, complex: py_complex, type(None): none}
     for cls, ty in plain.items():
         if isinstance(value, cls):
@@ -412,8 +444,10 @@ def widen(ty: Type) -> Type:
 
 
 def number(ty: Type) -> Scalar | None:
-    """The scalar type of *ty*, if it is a number or bool (literal or not)."""
+    """The scalar type that *ty* computes as, if it is a number or bool (literal or not)."""
     wide = widen(ty)
+    if isinstance(wide, Brain):
+        return float32
     return wide if isinstance(wide, Scalar) else None
 
 
@@ -452,4 +486,6 @@ def _identity(value: Any) -> tuple[Any, ...]:
 def _short(value: Any) -> str:
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic) or value is None:
         return repr(value)
+    if isinstance(value, enum.Enum):
+        return str(value)
     return getattr(value, "__name__", None) or type(value).__name__

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import enum
 import functools
 import itertools
 import struct
@@ -15,12 +17,15 @@ import cudadrv
 from cudadrv import DeviceArray
 
 from .. import types
+from ..elements import CPointer, Time, Vector, VectorValue
 from ..types import (
     Array,
     Boolean,
+    Brain,
     Complex,
     Float,
     Integer,
+    Literal,
     Record,
     Scalar,
     Struct,
@@ -53,6 +58,8 @@ def typeof(value: Any) -> Type:
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
         return types.from_dtype(value.dtype)
+    if isinstance(value, VectorValue):
+        return value.type
     for cls in type(value).__mro__:
         if cls in TYPEOF:
             return TYPEOF[cls](value)
@@ -67,9 +74,11 @@ def typeof(value: Any) -> Type:
         return _array_type(array.dtype, array.shape, array.strides, _is_readonly(array))
     if isinstance(value, int):  # An IntEnum, for example.
         return _int_type(value)
+    if isinstance(value, str | enum.Enum):  # Each value has a specialisation of its own.
+        return Literal(value)
     raise TypeError(
         f"{type(value).__name__} is no kernel argument: pass NumPy or device arrays, numbers, "
-        f"bools, None or tuples of these"
+        f"bools, strings, None or tuples of these"
     )
 
 
@@ -208,9 +217,12 @@ def _codes(ty: Type) -> str:
         return "P"
     if isinstance(ty, Boolean):
         return "?"
+    if isinstance(ty, Vector):
+        return _codes(ty.base) * ty.count
     if isinstance(ty, Scalar):
+        code = ty.dtype.str[1:]
         return {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
-                "u8": "Q", "f2": "e", "f4": "f", "f8": "d"}[ty.dtype.str[1:]]  # fmt: skip
+                "u8": "Q", "f2": "e", "f4": "f", "f8": "d", "V2": "H"}[code]  # fmt: skip
     return PACKERS[type(ty)][0] if type(ty) in PACKERS else ""
 
 
@@ -235,8 +247,38 @@ def _pack(ty: Type, value: Any, leaves: list[Any], stream: Any, retr: list[Write
             raise TypeError(f"expected a tuple {ty}, got {value!r}")
         for item_type, item in zip(ty.items, value, strict=True):
             _pack(item_type, item, leaves, stream, retr)
+    elif isinstance(ty, Vector):
+        if not isinstance(value, VectorValue) or value.type != ty:
+            raise TypeError(f"expected {ty}, got {_kind(value)}")
+        leaves += [_number(ty.base, part) for part in value]
+    elif isinstance(ty, Literal):
+        if Literal(value) != ty:
+            raise TypeError(f"expected {ty.value!r}, got {value!r}")
     elif value is not None:
         raise TypeError(f"expected None, got {value!r}")
+
+
+def _ticks(ty: Time, value: Any) -> list[int]:
+    """The count that a date or duration is in the unit of the parameter."""
+    try:
+        return [int(np.asarray(value).astype(ty.dtype, casting="same_kind").view(np.int64))]
+    except TypeError:
+        raise TypeError(f"expected {ty}, got {_kind(value)}") from None
+
+
+def _address(ty: CPointer, value: Any) -> list[int]:
+    """An int, a ctypes pointer or a device array as an address; None is null."""
+    if hasattr(value, "__cuda_array_interface__"):
+        return [value.__cuda_array_interface__["data"][0]]
+    if value is None or hasattr(value, "__index__"):
+        return [0 if value is None else value.__index__()]
+    if isinstance(value, ctypes.c_void_p):
+        return [value.value or 0]
+    raise TypeError(f"expected an address for {ty}, got {_kind(value)}")
+
+
+PACKERS[Time] = ("q", _ticks)
+PACKERS[CPointer] = ("P", _address)
 
 
 def _number(ty: Scalar, value: Any) -> Any:
@@ -253,6 +295,8 @@ def _number(ty: Scalar, value: Any) -> Any:
         if not low <= number < high:
             raise OverflowError(f"{number} does not fit in {ty}")
         return number
+    if isinstance(ty, Brain):
+        return types.brain_bits(_number(types.float32, float(value)))
     assert isinstance(ty, Float)
     if not isinstance(value, int | float | np.number) or isinstance(value, np.complexfloating):
         raise TypeError(f"expected a number for {ty}, got {_kind(value)}")

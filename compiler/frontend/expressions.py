@@ -284,6 +284,14 @@ def _closure(pyfunc: Callable[..., Any]) -> dict[str, Any]:
     return values
 
 
+def changed(node: ast.AST) -> list[str]:
+    """The names that *node* assigns, or a field of which it assigns."""
+    fields = (n for n in ast.walk(node) if isinstance(n, ast.Attribute))
+    owners = (n.value for n in fields if isinstance(n.ctx, ast.Store))
+    names = [owner.id for owner in owners if isinstance(owner, ast.Name)]
+    return list(dict.fromkeys([*stored(node), *names]))
+
+
 def stored(node: ast.AST) -> list[str]:
     """The names that *node* assigns, without those of functions defined inside it."""
     names: dict[str, None] = {}

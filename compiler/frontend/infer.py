@@ -7,6 +7,7 @@ the constants known so far can take, so code behind a false constant is never ty
 from __future__ import annotations
 
 import enum
+import operator
 import types as pytypes
 from collections import deque
 from collections.abc import Callable
@@ -159,10 +160,14 @@ class Inference:
             else:
                 self._reach(target)
 
-    @staticmethod
-    def _check_condition(condition: Type, span: Span) -> None:
-        if not isinstance(condition, Scalar | types.Tuple) and condition != types.none:
-            raise TypingError(f"{condition} has no truth value: compare it with something", span)
+    def _check_condition(self, condition: Type, span: Span) -> None:
+        if isinstance(condition, Scalar | types.Tuple) or condition == types.none:
+            return
+        try:
+            self.program.registry.resolve(operator.not_, (condition,))
+        except TypingError:
+            text = f"{condition} has no truth value: compare it with something"
+            raise TypingError(text, span) from None
 
     def _returns(self) -> Type | None:
         found: Type | None = None
@@ -309,6 +314,8 @@ class Inference:
     def _function(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type | None:
         if isinstance(callee, type) and hasattr(callee, "_fields"):
             return self._structure(instr, callee, args)
+        if isinstance(getattr(callee, "__self__", None), str | bytes | dict):
+            return self._computed(instr, callee, args)
         pyfunc = getattr(callee, "pyfunc", callee)
         if not isinstance(pyfunc, pytypes.FunctionType):
             raise TypingError(
@@ -323,6 +330,24 @@ class Inference:
         if signature is not None:
             bound = check_signature(parameters.name, signature, bound, instr.span)
         return self._specialize(instr, pyfunc, bound, sources)
+
+    def _computed(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type:
+        """The call of a method of a constant, with constants."""
+        values = [arg.value for arg in args if isinstance(arg, Literal)]
+        if instr.attr or len(values) != len(args):
+            text = f"{callee.__name__} of a constant takes constants by position in a kernel"
+            raise TypingError(text, instr.span)
+        try:
+            result = callee(*values)
+        except (TypeError, ValueError, LookupError) as error:
+            raise TypingError(f"{callee.__name__}: {error}", instr.span) from None
+        return self._constant(instr, result)
+
+    def _constant(self, instr: Instr, value: Any) -> Type:
+        """The type of a constant; that which it had before if it is the same one."""
+        before = self.types.get(instr)
+        same = isinstance(before, Literal) and type(before.value) is type(value)
+        return before if before and same and before.value == value else self._object(value)  # type: ignore[attr-defined]
 
     def _structure(self, instr: Instr, cls: Any, args: tuple[Type, ...]) -> Type:
         """The call of a named tuple's class."""
@@ -370,7 +395,7 @@ class Inference:
 
     def _member(self, instr: Instr, owner: Any) -> Type:
         try:
-            return self._object(getattr(owner, instr.attr))
+            return self._constant(instr, getattr(owner, instr.attr))
         except AttributeError:
             text = f"{_describe(owner)} has no attribute {instr.attr!r}"
             raise TypingError(text, instr.span) from None

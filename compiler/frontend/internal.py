@@ -50,6 +50,12 @@ def text(*parts: str) -> str:
     return "".join(parts)
 
 
+def with_field(owner: Any, name: str, value: Any) -> Any:
+    """*owner* after ``owner.name = value``; in kernels a vector is a value, so it is a new one."""
+    setattr(owner, name, value)
+    return owner
+
+
 class NeedsUnrollError(Exception):
     """A loop goes over items of different types: it must be unrolled.
 

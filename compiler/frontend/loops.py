@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import CompileError, Span
 from . import internal
-from .expressions import Expressions, stored
+from .expressions import Expressions, changed, stored
 from .ir import Block, Instr
 
 Item = Callable[[Instr], Instr]
@@ -58,7 +58,7 @@ class Loops(Expressions):
         exhausted, done = self.b.new_block(), self.b.new_block()
         span = self.span(node.test)
         self.b.jump(header)
-        self.b.start_loop(header, stored(node), span)
+        self.b.start_loop(header, self.carried(node), span)
         self.condition(node.test, body, exhausted)
         self.loops.append(Target(header, done))
         if self.b.start(body, span):
@@ -67,6 +67,11 @@ class Loops(Expressions):
         self.loops.pop()
         self.b.close_loop(header)
         self._finish(node, exhausted, done)
+
+    def carried(self, node: ast.While | ast.For) -> list[str]:
+        """The names whose value may differ from one turn of a loop to the next."""
+        fields = [name for name in changed(node) if name in self.b.env]
+        return list(dict.fromkeys([*stored(node), *fields]))
 
     def _finish(self, node: ast.While | ast.For, exhausted: Block, done: Block) -> None:
         span = self.span(node)
@@ -83,7 +88,7 @@ class Loops(Expressions):
             self.assign(node.target, value)
             self.body(node.body)
 
-        self.loop(node, node.iter, stored(node), body, exhausted, done)
+        self.loop(node, node.iter, self.carried(node), body, exhausted, done)
         self._finish(node, exhausted, done)
 
     # AST: Break

@@ -128,7 +128,7 @@ class Syntax(Functions, Loops):
             owner, name = self.visit(node.target.value), node.target.attr
             old = self.b.emit(Op.ATTR, [owner], name, self.span(node.target))
             new = self.b.apply(function, [old, self.visit(node.value)], span)
-            self.b.apply(setattr, [owner, self.b.const(name, span), new], span)
+            self.assign_field(node.target, owner, new, span)
             return
         old = self.read(node.target.id, node.target)
         self.assign(node.target, self.b.apply(function, [old, self.visit(node.value)], span))
@@ -142,13 +142,19 @@ class Syntax(Functions, Loops):
             args = [self.visit(target.value), self.visit(target.slice), value]
             self.b.apply(operator.setitem, args, self.span(target))
         elif isinstance(target, ast.Attribute):
-            name = self.b.const(target.attr, self.span(target))
-            owner = self.visit(target.value)
-            self.b.apply(setattr, [owner, name, value], self.span(target))
+            self.assign_field(target, self.visit(target.value), value, self.span(target))
         elif isinstance(target, ast.Tuple | ast.List):
             self.unpack(target, value)
         else:
             self.refuse(target)
+
+    def assign_field(self, target: ast.Attribute, owner: Instr, value: Instr, span: Span) -> None:
+        """Store *value* to an attribute of *owner*; a name of a vector gets the new vector."""
+        args = [owner, self.b.const(target.attr, span), value]
+        if isinstance(target.value, ast.Name) and target.value.id in self.b.env:
+            self.b.env[target.value.id] = self.b.apply(internal.with_field, args, span)
+        else:
+            self.b.apply(setattr, args, span)
 
     def unpack(self, target: ast.Tuple | ast.List, value: Instr) -> None:
         """Store the items of a tuple."""

@@ -6,6 +6,7 @@ from . import (
     bits,
     builtin,
     complexes,
+    constants,
     extern,
     failures,
     indices,
@@ -15,15 +16,18 @@ from . import (
     methods,
     numbers,
     operators,
+    pointers,
     printing,
     records,
     sync,
+    times,
     tuples,
     ufuncs,
+    vectors,
 )
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "complexes", "extern", "failures", "indices",
-    "libdevice", "mathematics", "memory", "methods", "numbers", "operators", "printing",
-    "records", "sync", "tuples", "ufuncs",
+    "arrays", "atomics", "bits", "builtin", "complexes", "constants", "extern", "failures",
+    "indices", "libdevice", "mathematics", "memory", "methods", "numbers", "operators", "pointers",
+    "printing", "records", "sync", "times", "tuples", "ufuncs", "vectors",
 ]  # fmt: skip

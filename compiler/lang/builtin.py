@@ -96,6 +96,7 @@ def identity(b: Builder, match: Match, value: Value) -> Value:
 
 for _ty in types.SCALARS:
     row(_ty, _ty.dtype.type, rule=_cast_to(_ty), name=_ty.name)(identity)
+row(types.bfloat16, rule=_cast_to(types.bfloat16), name="bfloat16")(identity)
 row(builtins.float, rule=_cast_to(types.py_float))(identity)
 row(builtins.bool, rule=_cast_to(types.boolean))(identity)
 
@@ -247,7 +248,7 @@ def _union(left: Type, right: Type) -> Match | None:
 row(operator.or_, rule=_union)(no_lowering)
 
 
-# Classes and other constants
+# Classes
 
 
 def _type(value: Type) -> Match | None:
@@ -255,26 +256,3 @@ def _type(value: Type) -> Match | None:
 
 
 row(builtins.type, rule=_type)(no_lowering)
-
-
-def _constants(function: Any) -> Any:
-    """A rule that computes while compiling what depends on constants alone."""
-
-    def rule(*values: Type) -> Match | None:
-        if not all(isinstance(ty, Literal) for ty in values):
-            return None
-        try:
-            result = function(*(ty.value for ty in values))  # type: ignore[attr-defined]
-        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-            raise TypingError(f"{function.__name__}: {error}") from None
-        return Match((None,) * len(values), Literal(result))
-
-    return rule
-
-
-for _function in (
-    builtins.callable, builtins.issubclass, builtins.chr, builtins.ord, builtins.str,
-    builtins.repr, builtins.hex, builtins.oct, builtins.bin, np.dtype, np.iinfo, np.finfo,
-    np.result_type, np.promote_types, np.can_cast,
-):  # fmt: skip
-    row(_function, rule=_constants(_function))(no_lowering)

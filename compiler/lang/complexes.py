@@ -97,6 +97,19 @@ row(operator.eq, np.equal, rule=_equal)(_compare("==", "and_"))
 row(operator.ne, np.not_equal, rule=_equal)(_compare("!=", "or_"))
 
 
+def _zero(value: Type) -> Match | None:
+    ty = complex_type(value)
+    return Match((ty,), types.boolean) if ty else None
+
+
+@row(operator.not_, rule=_zero)
+def is_zero(b: Builder, match: Match, x: Value) -> Value:
+    """not z: whether both parts are 0"""
+    zero = ir.Constant(x.leaves[0].type, 0.0)
+    real, imag = (b.llvm.fcmp_ordered("==", leaf, zero) for leaf in x.leaves)
+    return Value(types.boolean, (b.llvm.and_(real, imag),))
+
+
 def _one(value: Type) -> Match | None:
     ty = complex_type(value)
     return Match((ty,), ty) if ty else None

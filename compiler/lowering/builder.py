@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from llvmlite import ir
 
 from .. import types
+from ..elements import Time, Vector
 from ..errors import Span
 from ..types import Type
 from .models import I8, I32, I64, SPACES, Layout, Value, memory_type, scalar_type
@@ -202,6 +203,10 @@ class Builder:
         """
         if isinstance(ty, types.Record):
             return Value(ty, (pointer,))
+        if isinstance(ty, Time):
+            return Value(ty, self.load(pointer, types.int64, align).leaves)
+        if isinstance(ty, Vector):
+            return self._load_vector(pointer, ty, align)
         if isinstance(ty, types.Complex):
             size = ty.part.dtype.itemsize
             parts = [self.load(self.bytes_on(pointer, n), ty.part, align) for n in (0, size)]
@@ -224,6 +229,11 @@ class Builder:
         if isinstance(ty, types.Record):
             self._copy_record(pointer, value, ty, align)
             return
+        if isinstance(ty, Time):
+            value, ty = Value(types.int64, value.leaves), types.int64
+        if isinstance(ty, Vector):
+            self._store_vector(pointer, value, ty, align)
+            return
         if isinstance(ty, types.Complex):
             for n, leaf in enumerate(value.leaves):
                 place = self.bytes_on(pointer, n * ty.part.dtype.itemsize)
@@ -235,6 +245,34 @@ class Builder:
             leaf = self.llvm.zext(leaf, I8)
         place = self.typed(pointer, memory_type(ty))
         self.llvm.store(leaf, place, align=align or ty.dtype.itemsize)
+
+    def _load_vector(self, pointer: ir.Value, ty: Vector, align: int) -> Value:
+        """The components, up to 16 bytes at once."""
+        leaves: list[ir.Value] = []
+        width = ty.width if align in (0, ty.alignment) else 1
+        for start in range(0, ty.count, width):
+            place = self.bytes_on(pointer, start * ty.base.dtype.itemsize)
+            if width == 1:
+                leaves.append(self.load(place, ty.base, align).leaf)
+                continue
+            words = ir.VectorType(scalar_type(ty.base), width)
+            whole = self.llvm.load(self.typed(place, words), typ=words, align=ty.alignment)
+            leaves += [self.llvm.extract_element(whole, ir.Constant(I32, i)) for i in range(width)]
+        return Value(ty, tuple(leaves))
+
+    def _store_vector(self, pointer: ir.Value, value: Value, ty: Vector, align: int) -> None:
+        width = ty.width if align in (0, ty.alignment) else 1
+        for start in range(0, ty.count, width):
+            place = self.bytes_on(pointer, start * ty.base.dtype.itemsize)
+            leaves = value.leaves[start : start + width]
+            if width == 1:
+                self.store(place, Value(ty.base, leaves), align)
+                continue
+            words = ir.VectorType(scalar_type(ty.base), width)
+            whole: ir.Value = ir.Constant(words, ir.Undefined)
+            for i, leaf in enumerate(leaves):
+                whole = self.llvm.insert_element(whole, leaf, ir.Constant(I32, i))
+            self.llvm.store(whole, self.typed(place, words), align=ty.alignment)
 
     def _copy_record(self, pointer: ir.Value, value: Value, ty: types.Record, align: int) -> None:
         """Copy a record in the largest words that its alignment allows."""

@@ -9,10 +9,12 @@ import numpy as np
 from llvmlite import ir
 
 from .. import types
+from ..elements import NAT, Time
 from ..errors import TypingError
 from ..types import (
     Array,
     Boolean,
+    Brain,
     Closure,
     Complex,
     Float,
@@ -25,7 +27,7 @@ from ..types import (
     Type,
 )
 from .builder import Builder
-from .models import F16, F32, F64, I64, Value, scalar_type
+from .models import F16, F32, F64, I32, I64, Value, scalar_type
 
 
 def cast(b: Builder, value: Value, to: Type) -> Value:
@@ -47,6 +49,10 @@ def cast(b: Builder, value: Value, to: Type) -> Value:
         return Value(to, tuple(leaf for item, ty in items for leaf in cast(b, item, ty).leaves))
     if isinstance(to, Complex):
         return _complex(b, value, to)
+    if isinstance(given, Time) and isinstance(to, Time):
+        return _time(b, value, given, to)
+    if isinstance(given, Integer) and isinstance(to, Time):
+        return Value(to, cast(b, value, types.int64).leaves)
     if isinstance(given, Record) and isinstance(to, Record) and given.dtype == to.dtype:
         pointer = value.leaf if given.space == to.space else b.to_generic(value.leaf)
         return Value(to, (pointer,))
@@ -66,6 +72,10 @@ def _literal(b: Builder, value: Any, to: Type) -> Value:
         return Value(to, tuple(leaf for item in items for leaf in item.leaves))
     if value is None and to == types.none:
         return Value(to)
+    if isinstance(to, Time) and isinstance(value, np.datetime64 | np.timedelta64):
+        return Value(to, (ir.Constant(I64, int(value.astype(to.dtype).view(np.int64))),))
+    if isinstance(to, Time) and isinstance(value, int | np.integer):
+        return Value(to, (constant(value, types.int64),))
     raise TypingError(f"{value!r} cannot be converted to {to}")
 
 
@@ -75,6 +85,8 @@ def constant(value: Any, to: Scalar) -> ir.Constant:
         raise TypingError(f"{value!r} cannot be converted to {to}")
     if isinstance(to, Boolean):
         return ir.Constant(scalar_type(to), int(bool(value)))
+    if isinstance(to, Brain):
+        return ir.Constant(scalar_type(to), types.brain_bits(value))
     if isinstance(to, Integer):
         return ir.Constant(scalar_type(to), _integer(value, to))
     number = float(value)
@@ -101,6 +113,11 @@ def _integer(value: Any, to: Integer) -> int:
 
 
 def _scalar(b: Builder, leaf: ir.Value, given: Scalar, to: Scalar) -> ir.Value:
+    if isinstance(given, Brain):
+        bits = b.llvm.shl(b.llvm.zext(leaf, I32), ir.Constant(I32, 16))
+        return _scalar(b, b.llvm.bitcast(bits, F32), types.float32, to)
+    if isinstance(to, Brain):
+        return _to_brain(b, _scalar(b, leaf, given, types.float32))
     target = scalar_type(to)
     if isinstance(to, Boolean):
         if isinstance(given, Float):
@@ -118,6 +135,18 @@ def _scalar(b: Builder, leaf: ir.Value, given: Scalar, to: Scalar) -> ir.Value:
         return leaf
     extend = b.llvm.sext if signed else b.llvm.zext
     return extend(leaf, target)
+
+
+def _to_brain(b: Builder, leaf: ir.Value) -> ir.Value:
+    """The upper half of a float32, rounded to even; nan stays one."""
+    bits = b.llvm.bitcast(leaf, I32)
+    upper = b.llvm.lshr(bits, ir.Constant(I32, 16))
+    odd = b.llvm.and_(upper, ir.Constant(I32, 1))
+    rounded = b.llvm.add(bits, b.llvm.add(odd, ir.Constant(I32, 0x7FFF)))
+    is_nan = b.llvm.fcmp_unordered("uno", leaf, leaf)
+    quiet = b.llvm.or_(upper, ir.Constant(I32, 0x40))
+    half = b.llvm.lshr(rounded, ir.Constant(I32, 16))
+    return b.llvm.trunc(b.llvm.select(is_nan, quiet, half), ir.IntType(16))
 
 
 def _from_float(b: Builder, leaf: ir.Value, to: Scalar, target: ir.Type) -> ir.Value:
@@ -142,6 +171,22 @@ def _complex(b: Builder, value: Value, to: Complex) -> Value:
     if not isinstance(given, Scalar):
         raise TypingError(f"{given} cannot be converted to {to}")
     return Value(to, (_scalar(b, value.leaf, given, to.part), constant(0.0, to.part)))
+
+
+def _time(b: Builder, value: Value, given: Time, to: Time) -> Value:
+    """A date or a duration in another unit: exact in a finer one, rounded down in a coarser."""
+    ratio = given.ratio(to)
+    if ratio is None:
+        raise TypingError(f"{given} cannot be converted to {to} in a kernel: do it on the host")
+    up, down = ratio
+    ticks = b.llvm.mul(value.leaf, b.int64(up)) if up > 1 else value.leaf
+    if down > 1:
+        rest = b.llvm.srem(ticks, b.int64(down))
+        below = b.llvm.icmp_signed("<", rest, b.int64(0))
+        quotient = b.llvm.sdiv(ticks, b.int64(down))
+        ticks = b.llvm.select(below, b.llvm.sub(quotient, b.int64(1)), quotient)
+    unknown = b.llvm.icmp_signed("==", value.leaf, b.int64(NAT))
+    return Value(to, (b.llvm.select(unknown, b.int64(NAT), ticks),))
 
 
 def _array(b: Builder, value: Value, given: Array, to: Array) -> Value:

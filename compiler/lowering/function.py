@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
@@ -149,11 +150,19 @@ class Lowering:
         if isinstance(condition.type, Literal):
             self.b.llvm.branch(self.blocks[end.then if condition.type.value else end.other])
             return
-        if not isinstance(condition.type, types.Scalar):  # A tuple, or None.
-            truth = I1(int(bool(getattr(condition.type, "items", ()))))
-        else:
-            truth = cast(self.b, condition, types.boolean).leaf
+        truth = self._truth(condition)
         self.b.llvm.cbranch(truth, self.blocks[end.then], self.blocks[end.other])
+
+    def _truth(self, value: Value) -> ir.Value:
+        ty = value.type
+        if isinstance(ty, types.Scalar):
+            return cast(self.b, value, types.boolean).leaf
+        if isinstance(ty, Tuple | types.NoneType):
+            return I1(int(bool(getattr(ty, "items", ()))))
+        row, match = self.program.registry.resolve(operator.not_, (ty,))
+        if isinstance(match.returns, Literal):
+            return I1(int(not match.returns.value))
+        return self.b.llvm.not_(row.lower(self.b, match, value).leaf)
 
     def _return(self, end: Return) -> None:
         returns = self.typed.returns

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from .. import types
+from .. import elements, types
 from ..types import Type
 
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
@@ -70,6 +70,8 @@ def scalar_type(ty: types.Scalar) -> ir.Type:
         return I1
     if isinstance(ty, types.Integer):
         return ir.IntType(ty.bits)
+    if isinstance(ty, types.Brain):
+        return ir.IntType(16)
     return {16: F16, 32: F32, 64: F64}[ty.bits]
 
 
@@ -88,6 +90,9 @@ MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
     types.Complex: lambda layout, ty: [scalar_type(ty.part)] * 2,
     types.Record: lambda layout, ty: [layout.pointer(ty.space)],
     types.Struct: _items,
+    elements.Time: lambda layout, ty: [I64],
+    elements.Vector: lambda layout, ty: [scalar_type(ty.base)] * ty.count,
+    elements.CPointer: lambda layout, ty: [layout.pointer()],
     types.NoneType: lambda layout, ty: [],
     types.Literal: lambda layout, ty: [],
     types.BoundMethod: lambda layout, ty: layout.leaves(ty.owner),

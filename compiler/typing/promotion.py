@@ -7,9 +7,11 @@ import functools
 import numpy as np
 
 from .. import types
+from ..elements import Time
 from ..types import (
     Array,
     Boolean,
+    Brain,
     Closure,
     Complex,
     Float,
@@ -24,7 +26,12 @@ from ..types import (
 
 
 def arithmetic(ty: Scalar) -> Scalar:
-    """The type that *ty* computes in: bools and integers narrower than 32 bits are weak ints."""
+    """The type that *ty* computes in: bools and integers narrower than 32 bits are weak ints.
+
+    bfloat16 is float32.
+    """
+    if isinstance(ty, Brain):
+        return types.float32
     if isinstance(ty, Boolean) or (isinstance(ty, Integer) and ty.bits < 32):
         return types.py_int
     return ty
@@ -175,4 +182,8 @@ def converts(given: Type, declared: Type) -> bool:
         return isinstance(given, Scalar | Complex)
     if isinstance(given, Array) and isinstance(declared, Array):
         return join(given, declared) == declared
+    if isinstance(given, Time) and isinstance(declared, Time):
+        return given.ratio(declared) is not None
+    if isinstance(declared, Time):  # As NumPy, which takes an int as a count of the unit.
+        return isinstance(given, Integer)
     return given == declared

@@ -336,7 +336,7 @@ BAD_CALLS = {
     "too few": (lambda o: fill[1, 1](o), TypeError, r"takes 2 arguments \(o, v\), 1 given"),
     "too many": (lambda o: fill[1, 1](o, 1, 2), TypeError, "takes 2 arguments"),
     "unconfigured": (lambda o: fill(o, 1), ValueError, r"fill\[griddim, blockdim\]"),
-    "string": (lambda o: fill[1, 1](o, "a"), TypeError, r"argument 1 \(v\): str is no kernel"),
+    "list": (lambda o: fill[1, 1](o, [1]), TypeError, r"argument 1 \(v\): list is no kernel"),
     "huge int": (lambda o: fill[1, 1](o, 2**65), OverflowError, r"argument 1 \(v\).*64 bits"),
     "object array": (lambda o: fill[1, 1](np.array([None]), 1), TypeError, r"argument 0 \(o\)"),
     "zero grid": (lambda o: fill[0, 1](o, 1), ValueError, "griddim 0"),

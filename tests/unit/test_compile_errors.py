@@ -91,7 +91,7 @@ BAD = {
     "big integer": ("x[0] = n + 2 ** 70", 1, "does not fit"),
     "mixed tuple index": ("t = (1, x)\ny = t[n]", 2, "differ in type"),
     "tuple index": ("t = (1, 2)\ny = t[2]", 2, "outside a tuple"),
-    "string arithmetic": ("y = 'a' + 1", 1, "is not supported"),
+    "string arithmetic": ("y = 'a' + 1", 1, "can only concatenate str"),
     "string stored": ("x[0] = 'a'", 1, "cannot be stored"),
 }
 

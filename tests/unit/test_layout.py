@@ -71,6 +71,7 @@ LAYERS = [
     "compiler.errors",
     "compiler.cache",
     "compiler.types",
+    "compiler.elements",
     "compiler.signature",
     "compiler.typing",
     "compiler.frontend",
