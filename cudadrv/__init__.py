@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
+    from cudadrv.manager import (
+        MemoryManager,
+        current_memory_manager,
+        memory_manager,
+        set_memory_manager,
+    )
     from cudadrv.memory import DeviceMemory, mem_alloc
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
@@ -75,6 +81,7 @@ HOME = {
     "kernel": "Kernel",
     "library": "use_driver",
     "linker": "LinkError Linker",
+    "manager": "MemoryManager current_memory_manager memory_manager set_memory_manager",
     "memory": "DeviceMemory mem_alloc",
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load newest_ptx",
@@ -103,6 +110,7 @@ __all__ = [
     "LinkError",
     "Linker",
     "MappedArray",
+    "MemoryManager",
     "MipmappedArray",
     "NameNotFound",
     "NotSupported",
@@ -118,6 +126,7 @@ __all__ = [
     "TextureObject",
     "as_cuda_array",
     "current_context",
+    "current_memory_manager",
     "defer_cleanup",
     "device_array",
     "device_array_like",
@@ -141,6 +150,7 @@ __all__ = [
     "memcpy_3d",
     "memcpy_batch",
     "memcpy_peer",
+    "memory_manager",
     "memset",
     "memset_2d",
     "newest_ptx",
@@ -148,6 +158,7 @@ __all__ = [
     "pinned",
     "pinned_array",
     "pinned_array_like",
+    "set_memory_manager",
     "to_device",
     "use_driver",
 ]

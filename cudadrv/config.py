@@ -43,3 +43,8 @@ def nvrtc() -> str | None:
 def cai_sync() -> bool:
     """Whether to wait for the stream that a foreign device array says its data is ordered on."""
     return os.environ.get("CUDADRV_CAI_SYNC", "1").strip().lower() not in ("", "0", "off")
+
+
+def memory_manager() -> str | None:
+    """Who allocates device memory, as "module:attribute", instead of the driver."""
+    return os.environ.get("CUDADRV_MEMORY_MANAGER", "").strip() or None

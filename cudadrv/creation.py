@@ -54,7 +54,7 @@ def device_array(
     """
     known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
     ordered = None if stream is None or not stream_handle(stream) else stream
-    return DeviceArray(mem_alloc(nbytes), known, kind, steps, stream=ordered)
+    return DeviceArray(mem_alloc(nbytes, ordered), known, kind, steps, stream=ordered)
 
 
 def device_array_like(ary: Any, stream: object = None) -> DeviceArray:

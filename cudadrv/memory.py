@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from cudadrv import checks, driver, raw
-from cudadrv.context import Resource, current_context, in_context
+from cudadrv import checks, driver, manager, raw
+from cudadrv.context import Resource, current_context, in_context, stream_handle
 from cudadrv.errors import ClosedError
 from cudadrv.interface import described
 
@@ -20,7 +20,7 @@ class DeviceMemory(Resource):
 
     __slots__ = ("_root",)
 
-    RELEASE = "cuMemFree"
+    RELEASE: Any = "cuMemFree"
     # Marks what has a device address in ``handle``, for launches.
     __cuda_memory__ = True
 
@@ -124,8 +124,21 @@ class DeviceMemory(Resource):
         }
 
 
-def mem_alloc(nbytes: int) -> DeviceMemory:
-    """Allocate *nbytes* on the device of the current context, not cleared, aligned to 256.
+class ForeignMemory(DeviceMemory):
+    """Memory that a memory manager allocated, and frees."""
+
+    RELEASE = staticmethod(manager.give_back)
+
+
+def mem_alloc(nbytes: int, stream: object = None) -> DeviceMemory:
+    """Allocate *nbytes* on the device of the current context, not cleared.
+
+    The driver aligns it to 256 bytes; another memory manager as it likes, see
+    ``set_memory_manager``.
+
+    Args:
+        stream: what the memory is first used on, for memory managers that care; the driver's
+            memory can be used on any stream at once.
 
     Raises:
         ValueError: *nbytes* is negative.
@@ -134,10 +147,14 @@ def mem_alloc(nbytes: int) -> DeviceMemory:
     C: cuMemAlloc_v2
     """
     nbytes = checks.size(nbytes)
-    context = current_context().handle
+    context, on = current_context().handle, stream_handle(stream)
     if nbytes == 0:
         return DeviceMemory(0, 0, context)
-    return DeviceMemory(allocate("cuMemAlloc", nbytes), nbytes, context, owned=True)
+    chosen = manager.current_memory_manager()
+    if chosen is None:
+        return DeviceMemory(allocate("cuMemAlloc", nbytes), nbytes, context, owned=True)
+    address, free = manager.allocated(chosen, nbytes, on)
+    return ForeignMemory(address, nbytes, context, owned=True, more=(free,))
 
 
 def allocate(name: str, nbytes: int, *arguments: Any) -> int:
@@ -166,7 +183,8 @@ def memory_hint(nbytes: int) -> str:
     """For a failed allocation: what was asked for and what there is."""
     asked = f"asked for {amount(nbytes)}"
     try:
-        free, total = driver.cuMemGetInfo()
+        chosen = manager.current_memory_manager()
+        free, total = driver.cuMemGetInfo() if chosen is None else chosen.mem_info()
     except RuntimeError:
         return asked
     return f"{asked}, {amount(free)} of {amount(total)} are free; close buffers or use smaller ones"

@@ -39,6 +39,7 @@ LAYERS = [
     "cudadrv.layout",
     "cudadrv.buffers",
     "cudadrv.interface",
+    "cudadrv.manager",
     "cudadrv.memory",
     "cudadrv.host_memory",
     "cudadrv.copies",
