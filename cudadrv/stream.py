@@ -16,7 +16,7 @@ from cudadrv.event import NOT_READY, Event, event_handle
 WAIT_EXTERNAL = 1
 # How wait_value compares what is in memory with the value it is given, see there.
 CONDITIONS = {">=": 0, "==": 1, "&": 2, "nor": 3}
-NO_BARRIER, FLUSH = 1, 1 << 30
+FLUSH = 1 << 30
 
 
 class Stream(Resource):
@@ -193,19 +193,18 @@ class Stream(Resource):
             callback.forget(call)
             raise
 
-    def write_value(self, memory: object, value: int, width: int = 4, barrier: bool = True) -> None:
+    def write_value(self, memory: object, value: int, width: int = 4) -> None:
         """Write a number to memory when all present work of the stream is done.
 
         Args:
             memory: device memory or a device address, a multiple of *width*.
             width: of the number in bytes, 4 or 8.
-            barrier: whether the work before is visible to who sees the number.
 
         C: cuStreamWriteValue32_v2, cuStreamWriteValue64_v2
         """
         function = driver.cuStreamWriteValue64 if width == 8 else driver.cuStreamWriteValue32
         address, value = memory_operation(memory, value, width)
-        in_context(function, self.handle, address, value, 0 if barrier else NO_BARRIER)
+        in_context(function, self.handle, address, value, 0)
 
     def wait_value(
         self,

@@ -136,7 +136,7 @@ class TextureObject(_Object):
         if normalized_read is None:
             normalized_read = elements.name not in PLAIN.values()
         made = raw.CUDA_TEXTURE_DESC(filterMode=int(linear), mipmapFilterMode=int(mip_linear))
-        made.addressMode[:] = address_modes(address, normalized_coords)
+        made.addressMode[:] = address_modes(address, normalized_coords, dimensions(source))
         flags = {
             raw.CU_TRSF_READ_AS_INTEGER: not normalized_read,
             raw.CU_TRSF_NORMALIZED_COORDINATES: normalized_coords,
@@ -292,13 +292,21 @@ def fill_linear(made: Any, array: Any, elements: ArrayFormat, device: Device) ->
         )
 
 
-def address_modes(address: str | Sequence[str], normalized: bool) -> list[int]:
-    """The CUaddress_mode of each dimension.
+def dimensions(source: Any) -> int:
+    """How many coordinates a texture of *source* takes, a layer not counted."""
+    layout = getattr(source, "layout", None)
+    return layout.dimensions if layout is not None else 2
+
+
+def address_modes(address: str | Sequence[str], normalized: bool, count: int) -> list[int]:
+    """The CUaddress_mode of each of three dimensions, of which the texture has *count*.
+
+    Dimensions that it has not are clamped: a line would else be blended with the border beside it.
 
     Raises:
         ValueError: there is no such mode, or it needs normalized coordinates.
     """
-    names = [address] * 3 if isinstance(address, str) else list(address)
+    names = [address] * count if isinstance(address, str) else list(address)
     names += ["clamp"] * (3 - len(names))
     if len(names) > 3 or any(name not in MODES for name in names):
         raise ValueError(f"address={address!r}: up to three of {', '.join(MODES)}")

@@ -77,10 +77,11 @@ def test_what_the_function_raises_is_raised(shared):
 
 
 def test_available_shared_memory(shared, multiprocessor):
-    """What eight blocks can have each lets eight blocks run, and is at most an eighth."""
+    """What eight blocks can have each lets eight run but for what the device keeps of each."""
     nbytes = shared.occupancy.available_dynamic_smem(8, 64)
-    assert 0 < nbytes <= multiprocessor["MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"] // 8
-    assert shared.occupancy.max_active_blocks(64, nbytes) >= 8
+    kept = multiprocessor["RESERVED_SHARED_MEMORY_PER_BLOCK"] or 0
+    assert kept < nbytes <= multiprocessor["MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"] // 8
+    assert shared.occupancy.max_active_blocks(64, nbytes - kept) >= 8
     assert shared.occupancy.available_dynamic_smem(4, (8, 8)) >= nbytes
 
 
@@ -96,8 +97,6 @@ def test_clusters(multiprocessor):
     assert 1 <= clusters <= blocks // 2
     assert kernel.occupancy.max_active_clusters((8, 8), 64, (2, 2)) <= clusters
     assert kernel.occupancy.max_potential_cluster_size(64) == 8
-    with pytest.raises(cu.CudaError):
-        kernel.occupancy.max_active_clusters(64, 64)
 
 
 @pytest.mark.parametrize(

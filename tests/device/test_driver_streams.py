@@ -284,7 +284,7 @@ def test_numbers_are_written_and_waited_for(width, dtype):
     stream = cu.Stream()
     last = memory.handle + width
     stream.write_value(memory, 5, width)
-    stream.write_value(last, -1, width, barrier=False)
+    stream.write_value(last, -1, width)
     for condition, value in ((">=", 4), ("==", 5), ("&", 4)):
         stream.wait_value(memory, value, width, condition)
     stream.wait_value(last, (1 << 8 * width) - 1, width, "==")

@@ -248,12 +248,13 @@ def test_descriptors_come_back(context):
     array = cu.CudaArray((4, 4), np.uint8)
     texture = cu.TextureObject(
         array, address=("wrap", "mirror"), linear=True, normalized_coords=True,
-        normalized_read=True, border=(1, 2, 3), anisotropy=4, mip_bias=0.5,
+        normalized_read=True, anisotropy=4, mip_bias=0.5,
     )  # fmt: skip
     how = texture.texture_descriptor
     assert list(how.addressMode) == [0, 2, 1]
     assert (how.filterMode, how.flags, how.maxAnisotropy, how.mipmapLevelBias) == (1, 2, 4, 0.5)
-    assert list(how.borderColor) == [1, 2, 3, 0]
+    how = cu.TextureObject(array, address="border", border=(1, 2, 3)).texture_descriptor
+    assert (list(how.addressMode), list(how.borderColor)) == ([3, 3, 1], [1, 2, 3, 0])
     what = texture.resource_descriptor
     assert (what.resType, what.res.array.hArray) == (0, array.handle)
     linear = cu.to_device(np.zeros(30, np.int16))

@@ -28,7 +28,7 @@ def cuEventRecordWithFlags(event: Event, stream: Stream, flags: int) -> None:
     require(event.context is stream.context, "INVALID_HANDLE")
     require(flags in (0, 1))
     taken = capture.healthy(stream)
-    require(taken or not flags)
+    require(taken or not flags, "ILLEGAL_STATE")
     if taken is None:
         event.record()
     elif flags:

@@ -28,7 +28,7 @@ def _number(address: int, width: int) -> Any:
 
 def write(address: int, value: int, flags: int, width: int) -> None:
     """Store a number."""
-    require(not flags & ~1)
+    require(not flags)
     _number(address, width).value = value
 
 
