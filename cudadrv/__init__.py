@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         memory_manager,
         set_memory_manager,
     )
+    from cudadrv.managed import ManagedMemory, managed_alloc, mem_discard, mem_prefetch
     from cudadrv.memory import DeviceMemory, mem_alloc
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
@@ -82,6 +83,7 @@ HOME = {
     "library": "use_driver",
     "linker": "LinkError Linker",
     "manager": "MemoryManager current_memory_manager memory_manager set_memory_manager",
+    "managed": "ManagedMemory managed_alloc mem_discard mem_prefetch",
     "memory": "DeviceMemory mem_alloc",
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load newest_ptx",
@@ -109,6 +111,7 @@ __all__ = [
     "Library",
     "LinkError",
     "Linker",
+    "ManagedMemory",
     "MappedArray",
     "MemoryManager",
     "MipmappedArray",
@@ -140,11 +143,14 @@ __all__ = [
     "is_cuda_array",
     "is_emulator",
     "load",
+    "managed_alloc",
     "managed_array",
     "mapped_array",
     "mapped_array_like",
     "mem_alloc",
     "mem_alloc_pitch",
+    "mem_discard",
+    "mem_prefetch",
     "memcpy",
     "memcpy_2d",
     "memcpy_3d",

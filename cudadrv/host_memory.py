@@ -33,7 +33,7 @@ class HostBlock:
         Raises:
             ClosedError: the memory was closed.
         """
-        if self._block is None:
+        if self._block is None or getattr(self, "closed", False):
             raise ClosedError(f"memory of {self.nbytes} bytes was closed; allocate it anew")
         # A cast view can be indexed, and Python casts none that is empty.
         return memoryview(self._block).cast("B") if self.nbytes else memoryview(bytearray())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,35 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cudadrv import driver, raw
-from cudadrv.context import GONE, Resource, current_context, stream_handle
+from cudadrv.context import GONE, current_context, stream_handle
 from cudadrv.creation import like, new_layout
-from cudadrv.host_memory import HostBlock, PinnedMemory, block
+from cudadrv.host_memory import PinnedMemory
 from cudadrv.layout import extent
-from cudadrv.memory import failure
+from cudadrv.managed import managed_alloc
 from cudadrv.strided import host_pointer
 from cudadrv.view import Shape
 
-ATTACH_GLOBAL, ATTACH_HOST = 1, 2
 ALREADY_REGISTERED = 712
-
-
-class ManagedBlock(HostBlock, Resource):
-    """Memory at one address for host and device, which moves to whoever touches it."""
-
-    RELEASE = "cuMemFree"
-
-    def __init__(self, nbytes: int, flags: int) -> None:
-        """Allocate in the current context.
-
-        C: cuMemAllocManaged
-        """
-        self.nbytes = nbytes
-        context, pointer = current_context().handle, ctypes.c_uint64()
-        code = driver.cuMemAllocManaged.raw(ctypes.byref(pointer), max(nbytes, 1), flags)
-        if code:
-            raise failure(code, "cuMemAllocManaged", nbytes)
-        self._block = block(pointer.value, nbytes)
-        super().__init__(pointer.value, context, lives=self._block)
 
 
 class MappedArray(np.ndarray[Any, Any]):
@@ -142,7 +121,7 @@ def managed_array(
     """
     stream_handle(stream)
     known, kind, steps, nbytes = new_layout(shape, dtype, strides, order)
-    memory = ManagedBlock(nbytes, ATTACH_GLOBAL if attach_global else ATTACH_HOST)
+    memory = managed_alloc(nbytes, "global" if attach_global else "host")
     made = MappedArray(known, kind, memory.buffer, strides=steps)
     made._mapping = (memory.handle, memory.handle, nbytes)
     return made

@@ -6,7 +6,7 @@ import bisect
 import ctypes
 import mmap
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .status import require
@@ -25,6 +25,8 @@ class Allocation:
     number: int
     flags: int = 0
     owner: Any = None
+    # Of managed memory, what was said in turn: (start, end, what, value).
+    said: list[tuple[int, int, str, Any]] = field(default_factory=list)
 
 
 class Memory:

@@ -42,6 +42,8 @@ LAYERS = [
     "cudadrv.manager",
     "cudadrv.memory",
     "cudadrv.host_memory",
+    "cudadrv.location",
+    "cudadrv.managed",
     "cudadrv.copies",
     "cudadrv.fills",
     "cudadrv.view",

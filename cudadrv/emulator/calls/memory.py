@@ -18,7 +18,8 @@ def cuMemGetInfo_v2() -> tuple[int, int]:
     return device.free_memory(), device.total_memory
 
 
-def _allocate(size: int, kind: str, flags: int = 0) -> int:
+def allocate(size: int, kind: str, flags: int = 0) -> int:
+    """The address of fresh memory of a kind, in the current context."""
     context = current()
     require(size > 0)
     require(size <= device.free_memory(), "OUT_OF_MEMORY")
@@ -27,36 +28,30 @@ def _allocate(size: int, kind: str, flags: int = 0) -> int:
 
 @exported()
 def cuMemAlloc_v2(size: int) -> int:
-    return _allocate(size, DEVICE)
+    return allocate(size, DEVICE)
 
 
 @exported()
 def cuMemAllocAsync(size: int, stream: Stream) -> int:
-    return _allocate(size, DEVICE)
+    return allocate(size, DEVICE)
 
 
 @exported()
 def cuMemAllocPitch_v2(width: int, height: int, element: int) -> tuple[int, int]:
     require(width and height and element in (4, 8, 16))
     pitch = -(-width // PITCH) * PITCH
-    return _allocate(pitch * height, DEVICE), pitch
-
-
-@exported()
-def cuMemAllocManaged(size: int, flags: int) -> int:
-    require(flags in (1, 2))
-    return _allocate(size, MANAGED, flags)
+    return allocate(pitch * height, DEVICE), pitch
 
 
 @exported()
 def cuMemAllocHost_v2(size: int) -> int:
-    return _allocate(size, HOST)
+    return allocate(size, HOST)
 
 
 @exported()
 def cuMemHostAlloc(size: int, flags: int) -> int:
     require(not flags & ~7)
-    return _allocate(size, HOST, flags)
+    return allocate(size, HOST, flags)
 
 
 @exported("cuMemFreeAsync")
@@ -107,16 +102,6 @@ def _at(address: int | None, kind: str, name: str = "INVALID_VALUE") -> Context:
     return found[0]
 
 
-@exported("cuMemPrefetchAsync_v2")
-def cuMemPrefetchAsync(address: int, size: int, *where: Any) -> None:
-    current().memory.check(address, size)
-
-
-@exported("cuMemAdvise_v2")
-def cuMemAdvise(address: int, size: int, *advice: Any) -> None:
-    current().memory.check(address, size)
-
-
 # -- pools: one, the device's, that keeps nothing
 
 
@@ -140,4 +125,4 @@ def cuMemPoolTrimTo(pool: int, keep: int) -> None:
 @exported()
 def cuMemAllocFromPoolAsync(size: int, pool: int, stream: Stream) -> int:
     find(Pool, pool)
-    return _allocate(size, DEVICE)
+    return allocate(size, DEVICE)
