@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
+    from cudadrv.managed import ManagedMemory, managed_alloc, mem_discard, mem_prefetch
     from cudadrv.manager import (
         MemoryManager,
         current_memory_manager,
         memory_manager,
         set_memory_manager,
     )
-    from cudadrv.managed import ManagedMemory, managed_alloc, mem_discard, mem_prefetch
     from cudadrv.memory import DeviceMemory, mem_alloc
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
