@@ -158,7 +158,7 @@ class ManagedMemory(HostBlock, DeviceMemory):
         return value.value
 
     def _device(self) -> int:
-        return current_context().device.ordinal
+        return int(in_context(driver.cuCtxGetDevice))
 
 
 def managed_alloc(nbytes: int, attach: str = "global") -> ManagedMemory:
