@@ -13,6 +13,7 @@ from cudadrv.context import current_context
 from cudadrv.errors import LaunchError
 from cudadrv.interface import described
 from cudadrv.launch_config import LaunchConfig, address
+from cudadrv.memory import DeviceMemory
 
 if TYPE_CHECKING:
     from cudadrv.kernel import Kernel
@@ -203,6 +204,7 @@ def prepare(kernel: Kernel, types: str, made: LaunchConfig) -> Callable[..., Non
 
     scope: dict[str, Any] = {
         **{f"resource{i}": each for i, each in enumerate(made.resources)},
+        "DeviceMemory": DeviceMemory,
         "MEMORY": MEMORY,
         "append": free.append,
         "check_open": check_open,
@@ -232,14 +234,18 @@ def run_source(types: str, resources: int) -> str:
     """The text of the function that ``prepare`` returns."""
     names = [f"a{i}" for i in range(len(types))]
     # An int passes as it is. Nothing else does that has __index__, an array of one number has too.
-    address_of = "{0} if {0}.__class__ is int else {0}.handle if {0}.__class__ in MEMORY"
-    address_of += " else pointer({0})"
+    # Memory that is no part of another's is open if it has a handle, and None is no number.
+    address_of = "{0} if {0}.__class__ is int else "
+    address_of += "{0}._handle if {0}.__class__ is DeviceMemory and {0}._root is None else "
+    address_of += "{0}.handle if {0}.__class__ in MEMORY else pointer({0})"
     packed = [
         address_of.format(name) if letter == "P" else name
         for name, letter in zip(names, types, strict=True)
     ]
     closed = ["library", *(f"resource{i}" for i in range(resources))]
+    pointers = [name for name, letter in zip(names, types, strict=True) if letter == "P"]
     return RUN.format(
+        pointers=", ".join(pointers),
         parameters=", ".join(names),
         packed="".join(f", {each}" for each in packed),
         closed=" or ".join(f"{each}._handle is None" for each in closed),
@@ -258,6 +264,8 @@ def run({parameters}):
     try:
         pack(arguments, 0{packed})
     except error as problem:
+        for each in [{pointers}]:
+            pointer(each)
         raise TypeError(f"kernel {{kernel.name!r}}, types {{types!r}}: {{problem}}") from None
     code = start(made, function, pointers, None)
     if code:
