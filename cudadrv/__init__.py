@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cudadrv.module import Library, load, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
     from cudadrv.stream import Stream
+    from cudadrv.tensormap import TensorMap
     from cudadrv.texture import ResourceView, SurfaceObject, TextureObject
 
 # Where each name is defined; it is imported when it is first used.
@@ -88,6 +89,7 @@ HOME = {
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load newest_ptx",
     "stream": "Stream",
+    "tensormap": "TensorMap",
     "texture": "ResourceView SurfaceObject TextureObject",
 }
 MODULES = ("config", "driver", "emulator", "errors", "library", "nvjitlink", "nvrtc", "nvvm", "raw")
@@ -126,6 +128,7 @@ __all__ = [
     "ResourceView",
     "Stream",
     "SurfaceObject",
+    "TensorMap",
     "TextureObject",
     "as_cuda_array",
     "current_context",

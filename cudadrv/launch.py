@@ -134,6 +134,9 @@ def encode_object(value: Any) -> bytes:
     """The bytes of a typed argument: the address of device memory, a scalar, a struct."""
     if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array)):
         return bytes(value)
+    packed = getattr(value, "__cuda_argument__", None)
+    if packed is not None:
+        return bytes(packed())
     interface = described(value)
     if interface is not None:
         interface.wait()

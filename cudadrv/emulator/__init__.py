@@ -20,6 +20,7 @@ from .calls import (
     module,
     pointers,
     stream,
+    tensormap,
     texture,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "open",
     "pointers",
     "stream",
+    "tensormap",
     "texture",
 ]
 

@@ -6,7 +6,7 @@ import ctypes
 
 _CTYPES = {
     "ptr": ctypes.c_void_p, "i64": ctypes.c_uint64, "i32": ctypes.c_uint32, "i8": ctypes.c_uint8,
-    "float": ctypes.c_float,
+    "i16": ctypes.c_uint16, "float": ctypes.c_float,
 }  # fmt: skip
 
 
@@ -103,6 +103,21 @@ TEXTURE = Record(
     ),
 )  # fmt: skip
 TEXTURE_KIND, SURFACE_KIND = 0x7865_7420_6572_7574, 0x6661_7275_7320_6573
+
+# What the emulator writes into the 128 bytes of a tensor map, lengths innermost first. *kind* says
+# that it is one, and which: TILED, IM2COL or WIDE. Strides of all dimensions but the innermost.
+# *box* of tiled maps; *lower*, *upper*, *channels* and *pixels* of the others; corners are signed.
+TENSOR_MAP = Record(
+    "tensor_map",
+    (
+        ("address", "i64"), ("strides", "[4 x i64]"), ("shape", "[5 x i32]"), ("kind", "i32"),
+        ("box", "[5 x i16]"), ("lower", "[3 x i16]"), ("upper", "[3 x i16]"),
+        ("channels", "i16"), ("pixels", "i16"), ("steps", "[5 x i8]"), ("type", "i8"),
+        ("rank", "i8"), ("interleave", "i8"), ("swizzle", "i8"), ("promotion", "i8"),
+        ("fill", "i8"), ("mode", "i8"),
+    ),
+)  # fmt: skip
+TILED, IM2COL, WIDE = 0x7465_6E01, 0x7465_6E02, 0x7465_6E03
 
 # What a thread of a block is doing: worker.state and the bytes of worker.states. AT_FULL is barrier
 # 0 for all threads, which needs no record; AT_BARRIER is any other.

@@ -60,6 +60,8 @@ LAYERS = [
     "cudadrv.launch_attributes",
     "cudadrv.launch_config",
     "cudadrv.texture",
+    "cudadrv.tensor_rules",
+    "cudadrv.tensormap",
     "cudadrv.launch",
     "cudadrv.occupancy",
     "cudadrv.jit_options",
