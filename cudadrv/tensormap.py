@@ -199,21 +199,13 @@ class TensorMap:
         if swizzle not in ("64B", "128B", "128B_ATOM_32B"):
             raise ValueError(f"swizzle={swizzle!r}: wide maps have 64B, 128B or 128B_ATOM_32B")
         steps = element_steps(element_strides, tensor)
-        corners = [numbers(n, (each,), 1) for n, each in (("lower", lower), ("upper", upper))]
+        corners = [numbers("lower", (lower,), 1), numbers("upper", (upper,), 1)]
         check_tensor(tensor, layout, steps)
         check_pixels(tensor, corners, channels, pixels, layout)
         which = choice("mode", mode, raw.CUtensorMapIm2ColWideMode)
         first, *others = layout
-        rest = (
-            int(lower),
-            int(upper),
-            int(channels),
-            int(pixels),
-            uints(steps),
-            first,
-            which,
-            *others,
-        )
+        sizes = (int(lower), int(upper), int(channels), int(pixels))
+        rest = (*sizes, uints(steps), first, which, *others)
         return cls(tensor, source, layout)._encode("cuTensorMapEncodeIm2colWide", (10, 0), *rest)
 
     def _encode(self, function: str, needs: tuple[int, int], *rest: Any) -> TensorMap:
