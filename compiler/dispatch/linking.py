@@ -153,7 +153,9 @@ def link(
     Raises:
         LinkError: something is missing or there twice.
     """
-    linker = cudadrv.Linker(arch, max_registers=max_registers)
+    linker = cudadrv.Linker(
+        arch, max_registers=max_registers, lineinfo=compiled.lineinfo, debug=compiled.debug
+    )
     if compiled.too_new and linker.backend == "driver":
         raise _too_new(compiled)
     lto = compiled.ltoir is not None and linker.backend == "nvjitlink"
@@ -205,7 +207,8 @@ def load(compiled: Compiled) -> cudadrv.Library:
         JitError: the driver refuses the code.
     """
     if not compiled.link and not compiled.too_new and compiled.ltoir is None:
-        return cudadrv.load(compiled.ptx)
+        kept = {name: True for name in ("lineinfo", "debug") if getattr(compiled, name)}
+        return cudadrv.load(compiled.ptx, **kept)
     device = cudadrv.current_context().device
     library = cudadrv.load(_linked(compiled, Target(device.compute_capability)))
     codes = [item for item in compiled.link if isinstance(item, LinkableCode)]
@@ -232,6 +235,7 @@ def _linked(compiled: Compiled, target: Target) -> bytes:
         sources(),
         *_linkers(),
         target.arch,
+        f"{compiled.lineinfo} {compiled.debug}",
         compiled.ptx,
         compiled.ltoir or b"",
         *(part for code in codes for part in (code.kind, code.name, code.data)),

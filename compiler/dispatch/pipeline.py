@@ -70,6 +70,7 @@ class Compiled(NamedTuple):
         too_new: the PTX is newer than the driver reads, so it needs a linker that reads it.
         failures: the exceptions that it reports, by their numbers.
         cached: what is linked from it may be kept on disk.
+        lineinfo, debug: what its PTX says of lines, and of variables, is to be kept.
     """
 
     name: str
@@ -83,6 +84,8 @@ class Compiled(NamedTuple):
     too_new: bool = False
     failures: tuple[Failure, ...] = ()
     cached: bool = False
+    lineinfo: bool = False
+    debug: bool = False
 
 
 def compile_kernel(
@@ -102,7 +105,7 @@ def compile_kernel(
     def make(generator: Codegen) -> Compiled:
         inference = Inference(REGISTRY, generator.libdevice is not None, target.debug)
         typed = infer_kernel(pyfunc, args, inference)
-        program = _program(target, generator, target.debug, settings.boundscheck)
+        program = _program(target, settings, generator)
         name = kernel_name(typed)
         _bound(program, program.kernel(typed, name), settings)
         return _finish(Request(name, args, target, settings), typed, program, inference, generator)
@@ -133,7 +136,7 @@ def compile_device(
     def make(generator: Codegen) -> Compiled:
         inference = Inference(REGISTRY, generator.libdevice is not None)
         typed = inference.specialize(pyfunc, args)
-        program = _program(target, generator)
+        program = _program(target, settings, generator, checks=False)
         symbol_name = name or symbol(typed.function.name)
         result = typed.returns if returns is None else returns
         cabi.export(program, typed, symbol_name, result)
@@ -211,6 +214,8 @@ def _finish(
         too_new=target.ptx is not None and generator.ptx > target.ptx,
         failures=tuple(program.module.failures),
         cached=settings.cache,
+        lineinfo=settings.lineinfo,
+        debug=target.debug,
     )
 
 
@@ -278,15 +283,17 @@ def kernel_name(typed: Typed) -> str:
 
 
 def _program(
-    target: Target, generator: Codegen, checks: bool = False, bounds: bool = False
+    target: Target, settings: Settings, generator: Codegen, checks: bool = True
 ) -> LoweringProgram:
     options = Options(
         fma=target.fma,
         fastmath=not target.precise_div,
         libdevice=generator.libdevice is not None,
-        checks=checks,
-        bounds=bounds,
+        checks=checks and target.debug,
+        bounds=checks and settings.boundscheck,
         cc=target.cc,
+        lines=settings.lineinfo or target.debug,
+        variables=target.debug,
     )
     return LoweringProgram(Module(generator.dialect, options), REGISTRY)
 

@@ -12,6 +12,7 @@ from .. import types
 from ..elements import Time, Vector
 from ..errors import Span
 from ..types import Type
+from .debug import Debug
 from .models import I8, I32, I64, SPACES, Layout, Value, memory_type, scalar_type
 
 
@@ -45,6 +46,8 @@ class Options(NamedTuple):
         checks: divisions by zero are exceptions, and all exceptions are reported to the host.
         bounds: indices out of range are exceptions, reported likewise.
         cc: the compute capability that code is made for.
+        lines: tell the line of each instruction.
+        variables: and describe the variables, in code that is not optimised.
     """
 
     fma: bool = True
@@ -53,6 +56,8 @@ class Options(NamedTuple):
     checks: bool = False
     bounds: bool = False
     cc: tuple[int, int] = (7, 5)
+    lines: bool = False
+    variables: bool = False
 
 
 class Failure(NamedTuple):
@@ -78,11 +83,14 @@ class Module:
     llvm: ir.Module = field(default_factory=ir.Module)
     layout: Layout = field(init=False)
     failures: list[Failure] = field(default_factory=list)
+    debug: Debug | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.llvm.triple = self.dialect.triple
         self.llvm.data_layout = self.dialect.data_layout
         self.layout = Layout(self.dialect.typed_pointers)
+        if self.options.lines:
+            self.debug = Debug(self.llvm, self.options.variables)
         if self.dialect.nvvmir_version is not None:
             numbers = [ir.Constant(I32, n) for n in self.dialect.nvvmir_version]
             self.llvm.add_named_metadata("nvvmir.version", numbers)

@@ -103,6 +103,10 @@ def export(program: Program, typed: Typed, name: str, returns: Type) -> ir.Funct
     )
     function = ir.Function(module.llvm, shape, name)
     b = Builder(module, ir.IRBuilder(function.append_basic_block("entry")))
+    if module.debug is not None:
+        span = typed.function.span
+        scope = module.debug.subprogram(function, typed.function.name, span)
+        b.llvm.debug_metadata = module.debug.location(span, scope)
     given = [
         b.llvm.icmp_unsigned("!=", arg, ir.Constant(I8, 0)) if leaf == I1 else arg
         for arg, leaf in zip(function.args, leaves, strict=True)

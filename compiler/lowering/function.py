@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from .. import types
-from ..errors import CompileError
+from ..errors import CompileError, Span
 from ..frontend.calls import Source
 from ..frontend.infer import Typed
 from ..frontend.ir import Block, Branch, Instr, Jump, Op, Return, Stop
@@ -87,6 +87,10 @@ class Lowering:
         self.blocks = {block: function.append_basic_block(f"b{block.id}") for block in typed.blocks}
         first = self.blocks[typed.blocks[0]]
         self.b = Builder(program.module, ir.IRBuilder(first))
+        self.debug = program.module.debug
+        if self.debug is not None:
+            form = typed.function
+            self.scope = self.debug.subprogram(function, form.name, form.span)
         self.values: dict[Instr, Value] = {}
         self.ends: dict[Block, ir.Block] = {}
         self._phis: list[tuple[Instr, list[ir.PhiInstr]]] = []
@@ -95,6 +99,7 @@ class Lowering:
         """Lower every block, then connect the phis."""
         for block in self.typed.blocks:
             self.b.llvm.position_at_end(self.blocks[block])
+            self._at(self.typed.function.span)
             if block is self.typed.blocks[0]:
                 self._arguments()
             for instr in block.instrs:
@@ -103,6 +108,12 @@ class Lowering:
             self.ends[block] = self.b.llvm.block
         for instr, phis in self._phis:
             self._connect(instr, phis)
+
+    def _at(self, span: Span) -> None:
+        """What is emitted now comes from *span*."""
+        self.b.span = span
+        if self.debug is not None:
+            self.b.llvm.debug_metadata = self.debug.location(span, self.scope)
 
     def _arguments(self) -> None:
         leaves = list(self.function.args)
@@ -120,7 +131,7 @@ class Lowering:
         ty = self.typed.types.get(instr)
         if ty is None or (isinstance(ty, Literal) and instr not in self.typed.callees):
             return  # Literals become constants where they are used.
-        self.b.span = instr.span
+        self._at(instr.span)
         try:
             self.values[instr] = LOWER[instr.op](self, instr)
         except CompileError as error:
@@ -135,6 +146,8 @@ class Lowering:
 
     def _terminator(self, block: Block) -> None:
         end = block.terminator
+        if end is not None and not isinstance(end, Jump):
+            self._at(end.span)
         if isinstance(end, Jump):
             self.b.llvm.branch(self.blocks[end.target])
         elif isinstance(end, Branch):

@@ -1,0 +1,162 @@
+"""Line tables and variables: in the PTX of each generator, and in what the assembler makes."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import compiler as cuda
+from compiler import types
+from compiler.codegen import NoCodegen, Target
+from compiler.dispatch.pipeline import Settings, compile_device, compile_kernel
+from cudadrv import raw
+from tests.unit.fake_driver import installed, launching_driver, store
+from tests.unit.ir_samples import ptxas
+
+HERE = Path(__file__)
+GENERATORS = ["llvm", "nvvm7", "nvvm"]
+ARGS = (types.float32[:], types.int32)
+
+
+def double(x):
+    return x * 2 + 1  # DOUBLE
+
+
+def kernel(x, n):
+    i = cuda.grid(1)  # GRID
+    total = np.float32(0.0)
+    for j in range(n):  # LOOP
+        total += double(x[i]) * j
+    if i < x.size:  # BOUND
+        x[i] = total  # STORE
+
+
+def line_of(mark: str) -> int:
+    """The line of this file that ends in a comment."""
+    lines = HERE.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
+
+
+def compiled(codegen: str, function=kernel, args=ARGS, cc=(9, 0), **options) -> str:
+    target = Target(cc, debug=options.pop("debug", False))
+    try:
+        return compile_kernel(function, args, target, Settings(codegen, **options)).ptx
+    except NoCodegen as error:
+        pytest.skip(str(error))
+
+
+def lines_in(ptx: str) -> set[int]:
+    """The lines of this file that the PTX names."""
+    [number] = re.findall(rf'^\s*\.file\s+(\d+) "{re.escape(str(HERE))}"', ptx, re.MULTILINE)
+    return {int(line) for line in re.findall(rf"\.loc\s+{number} (\d+) \d+", ptx)}
+
+
+@pytest.mark.parametrize("codegen", GENERATORS)
+def test_lineinfo_names_the_lines(codegen):
+    """With lineinfo the PTX names the lines of the Python file, and is optimised as ever."""
+    ptx = compiled(codegen, lineinfo=True)
+    assert {line_of(mark) for mark in ("GRID", "LOOP", "BOUND", "STORE")} <= lines_in(ptx)
+    assert ", debug" not in ptx
+    assert ".debug_info" not in ptx
+    plain = compiled(codegen)
+    assert ".loc" not in plain
+    code = re.compile(r"^\s*(?:\.loc.*|\.file.*|//.*|\$L.*:|)\n", re.MULTILINE)
+    assert code.sub("", ptx).count("\n") <= 1.1 * code.sub("", plain).count("\n")
+
+
+@pytest.mark.parametrize("codegen", GENERATORS)
+def test_debug_names_every_line(codegen):
+    """With debug nothing is inlined or moved: callees have lines of their own."""
+    ptx = compiled(codegen, debug=True)
+    marks = ("GRID", "LOOP", "BOUND", "STORE", "DOUBLE")
+    assert {line_of(mark) for mark in marks} <= lines_in(ptx)
+    assert ", debug" in ptx
+    assert re.search(r"\.section\s+\.debug_info", ptx)
+
+
+def assembled(ptx: str, folder: Path, *options: str) -> Path:
+    """The cubin that ptxas makes."""
+    source, cubin = folder / "k.ptx", folder / "k.cubin"
+    source.write_text(ptx)
+    command = [str(ptxas()), "-arch=sm_90", *options, str(source), "-o", str(cubin)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return cubin
+
+
+def readelf(cubin: Path, what: str) -> str:
+    command = ["readelf", f"--debug-dump={what}", str(cubin)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+needs_tools = pytest.mark.skipif(
+    ptxas() is None or not shutil.which("readelf"), reason="needs ptxas and readelf"
+)
+
+
+@needs_tools
+@pytest.mark.parametrize("codegen", GENERATORS)
+@pytest.mark.parametrize("option", ["lineinfo", "debug"])
+def test_lines_reach_machine_code(codegen, option, tmp_path):
+    """The line table of the cubin maps addresses to lines of the Python file."""
+    ptx = compiled(codegen, **{option: True})
+    cubin = assembled(ptx, tmp_path, "-lineinfo" if option == "lineinfo" else "-g")
+    table = readelf(cubin, "decodedline")
+    found = {int(line) for line in re.findall(rf"^{re.escape(HERE.name)}\s+(\d+)", table, re.M)}
+    assert {line_of(mark) for mark in ("GRID", "LOOP", "STORE")} <= found
+
+
+@pytest.mark.parametrize("codegen", GENERATORS)
+def test_device_functions_have_lines_too(codegen):
+    """A C function of a Python function names its lines."""
+    try:
+        target, settings = Target((9, 0)), Settings(codegen, lineinfo=True)
+        ptx = compile_device(double, (types.float32,), target, settings).ptx
+    except NoCodegen as error:
+        pytest.skip(str(error))
+    assert line_of("DOUBLE") in lines_in(ptx)
+
+
+@pytest.mark.parametrize("name", ["<input>", 'odd \\ "name".py'])
+def test_any_file_name_will_do(name):
+    """Names of files that are none, and with quotes, are escaped."""
+    import linecache
+
+    text = "def f(x):\n    x[0] = 1\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    namespace: dict[str, object] = {}
+    exec(compile(text, name, "exec"), namespace)
+    ptx = compiled("llvm", namespace["f"], (types.float32[:],), lineinfo=True)
+    assert re.search(r"\.loc\s+1 2 5", ptx)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, set()), ({"lineinfo": True}, {"LINE"}), ({"debug": True}, {"DEBUG"})],
+)
+def test_driver_is_told_to_keep_lines(options, expected):
+    """The driver's compiler would drop lines and variables unless it is told to keep them."""
+    seen = []
+
+    def load(out, image, count, names, values):
+        numbers = (ctypes.c_int * count).from_address(names)
+        settings = (ctypes.c_void_p * count).from_address(values)
+        seen.append(dict(zip(numbers, settings, strict=True)))
+        return store(out, ctypes.c_void_p, 77)
+
+    def nothing(n):
+        if n > 3:
+            cuda.syncthreads()
+
+    with installed(launching_driver(cuModuleLoadDataEx=load)):
+        cuda.jit(codegen="llvm", **options)(nothing).compile("void(int32)").bind()
+    given = seen[0]
+    for what in ("LINE", "DEBUG"):
+        number = getattr(raw, f"CU_JIT_GENERATE_{what}_INFO")
+        assert given.get(number) == (1 if what in expected else None)
