@@ -103,7 +103,7 @@ def compile_kernel(
     settings = settings or Settings()
 
     def make(generator: Codegen) -> Compiled:
-        inference = Inference(REGISTRY, generator.libdevice is not None, target.debug)
+        inference = _inference(target, generator, target.debug)
         typed = infer_kernel(pyfunc, args, inference)
         program = _program(target, settings, generator)
         name = kernel_name(typed)
@@ -134,7 +134,7 @@ def compile_device(
     settings = settings or Settings()
 
     def make(generator: Codegen) -> Compiled:
-        inference = Inference(REGISTRY, generator.libdevice is not None)
+        inference = _inference(target, generator)
         typed = inference.specialize(pyfunc, args)
         program = _program(target, settings, generator, checks=False)
         symbol_name = name or symbol(typed.function.name)
@@ -190,6 +190,11 @@ class Request(NamedTuple):
     target: Target
     settings: Settings
     returns: Type = types.none
+
+
+def _inference(target: Target, generator: Codegen, debug: bool = False) -> Inference:
+    cc = 10 * target.cc[0] + target.cc[1]
+    return Inference(REGISTRY, generator.libdevice is not None, debug, cc)
 
 
 def _finish(

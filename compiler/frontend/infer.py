@@ -62,6 +62,7 @@ class Calls(Protocol):
     registry: Registry
     libdevice: bool
     debug: bool
+    cc: int
 
     def call(self, function: Any, args: tuple[Type, ...]) -> tuple[Typed, Type | None]:
         """A specialisation, and what it returns if that is known yet."""
@@ -231,14 +232,16 @@ class Inference:
         return tuple(found)
 
     def _apply(self, instr: Instr) -> Type | None:
-        if instr.attr is internal.checking:
-            return Literal(self.program.debug)
         args = self._operands(instr.args)
         return None if args is None else self._row(instr, instr.attr, args, ())
 
     def _row(
         self, instr: Instr, callee: Any, args: tuple[Type, ...], names: tuple[str, ...]
     ) -> Type | None:
+        if callee is internal.checking:
+            return Literal(self.program.debug)
+        if callee is internal.capability:
+            return Literal(self.program.cc)
         row, match = self.program.registry.resolve(callee, args, names)
         return self._matched(instr, callee, row, match, args, names)
 

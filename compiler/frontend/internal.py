@@ -33,6 +33,11 @@ def checking() -> bool:
     return __debug__
 
 
+def capability() -> int:
+    """The compute capability that code is made for, 90 for 9.0. Known while compiling."""
+    return int(__debug__)
+
+
 def fail(exception: type[BaseException], *args: Any) -> None:
     """What ``raise exception(*args)`` does."""
     raise exception(*args)

@@ -39,8 +39,11 @@ class _Frame:
 class Program:
     """All functions that one kernel consists of, each once a signature."""
 
-    def __init__(self, registry: Registry, libdevice: bool = True, debug: bool = False) -> None:
+    def __init__(
+        self, registry: Registry, libdevice: bool = True, debug: bool = False, cc: int = 75
+    ) -> None:
         self.registry = registry
+        self.cc = cc
         self.debug = debug
         self.libdevice = libdevice
         self.functions: dict[Key, Typed] = {}

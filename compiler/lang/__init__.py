@@ -10,6 +10,7 @@ from . import (
     extern,
     failures,
     indices,
+    intrinsics,
     libdevice,
     mathematics,
     memory,
@@ -18,16 +19,19 @@ from . import (
     operators,
     pointers,
     printing,
+    ptx,
     records,
     sync,
     times,
     tuples,
     ufuncs,
     vectors,
+    warp,
 )
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "constants", "extern", "failures",
-    "indices", "libdevice", "mathematics", "memory", "methods", "numbers", "operators", "pointers",
-    "printing", "records", "sync", "times", "tuples", "ufuncs", "vectors",
+    "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods", "numbers",
+    "operators", "pointers", "printing", "ptx", "records", "sync", "times", "tuples", "ufuncs",
+    "vectors", "warp",
 ]  # fmt: skip

@@ -10,6 +10,11 @@ from ..lowering.builder import Builder
 from ..lowering.models import Value
 from ..types import Formatted, Literal, Text, Type, widen
 from ..typing.registry import REGISTRY, Match
+from .operators import no_lowering
+
+# Inference itself knows what these give.
+for _asked in (internal.checking, internal.capability):
+    REGISTRY.function(_asked, rule=lambda: Match((), types.py_int))(no_lowering)
 
 
 def _fail(exception: Type, *args: Type) -> Match:

@@ -119,3 +119,8 @@ def test_png_holds_the_pixels(shape, tmp_path, monkeypatch) -> None:
 def test_the_description_of_the_language_is_up_to_date(run_python):
     """docs/language.md is what the tables say now."""
     run_python("from tools.gen_language import main; raise SystemExit(main(['--check']))")
+
+
+def test_the_table_of_instructions_is_up_to_date(run_python):
+    """docs/intrinsics.md is what the table says now."""
+    run_python("from tools.gen_intrinsics import main; raise SystemExit(main(['--check']))")
