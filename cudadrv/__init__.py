@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from cudadrv.event import Event
     from cudadrv.fills import memset, memset_2d
+    from cudadrv.green import GreenContext, SmResource
     from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
     from cudadrv.hostarray import (
         MappedArray,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
         set_memory_manager,
     )
     from cudadrv.memory import DeviceMemory, mem_alloc
-    from cudadrv.module import Library, load, newest_ptx
+    from cudadrv.module import Library, load, loading_mode, newest_ptx
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
     from cudadrv.stream import Stream
     from cudadrv.tensormap import TensorMap
@@ -77,6 +78,7 @@ HOME = {
     "NameNotFound NotSupported NotSupportedByDriver OutOfMemory",
     "event": "Event",
     "fills": "memset memset_2d",
+    "green": "GreenContext SmResource",
     "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
     "pinned_array_like",
     "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
@@ -87,7 +89,7 @@ HOME = {
     "managed": "ManagedMemory managed_alloc mem_discard mem_prefetch",
     "memory": "DeviceMemory mem_alloc",
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
-    "module": "Library load newest_ptx",
+    "module": "Library load loading_mode newest_ptx",
     "stream": "Stream",
     "tensormap": "TensorMap",
     "texture": "ResourceView SurfaceObject TextureObject",
@@ -105,6 +107,7 @@ __all__ = [
     "DriverNotFound",
     "Event",
     "ForkError",
+    "GreenContext",
     "HostMemory",
     "InvalidContext",
     "JitError",
@@ -126,6 +129,7 @@ __all__ = [
     "RegisteredMemory",
     "Resource",
     "ResourceView",
+    "SmResource",
     "Stream",
     "SurfaceObject",
     "TensorMap",
@@ -146,6 +150,7 @@ __all__ = [
     "is_cuda_array",
     "is_emulator",
     "load",
+    "loading_mode",
     "managed_alloc",
     "managed_array",
     "mapped_array",

@@ -32,6 +32,9 @@ def end(context: int) -> None:
 class ContextState:
     """What of a context needs no device: see ``cudadrv.Context``."""
 
+    # What the context lives as long as, if it has no life of its own.
+    _owner: object = None
+
     def __init__(self, handle: int, owned: bool = False) -> None:
         """Take the handle of an existing context, from wherever; *owned*: close() destroys it."""
         self._handle = handle

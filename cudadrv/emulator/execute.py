@@ -98,7 +98,7 @@ def _run(run: Any, record: Any, total: int) -> None:
     if total == 1:
         return
     each = max(time.perf_counter_ns() - started - 1000, 20)
-    workers = min(device.cores, total - 1)
+    workers = min(current().cores or device.cores, total - 1)
     if each * (total - 1) < _WORTH_SPREADING_NS:
         workers = 1
     record.next, record.limit = 1, total

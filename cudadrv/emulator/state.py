@@ -92,6 +92,9 @@ class Context(Object):
         self.default_stream = Stream(self)
         self.default_stream.default = True
         self.memory = Memory()
+        # Of a green context: how many cores it uses, and itself.
+        self.cores: int | None = None
+        self.green: Object | None = None
 
     def destroy(self) -> None:
         """Make the context, and all that belongs to it, invalid."""
@@ -140,8 +143,9 @@ class Device:
 
     def free_memory(self) -> int:
         """Bytes that are not allocated."""
-        used = sum(c.memory.used for c in list(_handles.values()) if isinstance(c, Context))
-        return max(self.total_memory - used, 0)
+        # A green context has the memory of the primary one.
+        memories = {c.memory for c in list(_handles.values()) if isinstance(c, Context)}
+        return max(self.total_memory - sum(memory.used for memory in memories), 0)
 
 
 def _cores() -> int:

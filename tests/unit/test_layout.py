@@ -58,6 +58,7 @@ LAYERS = [
     "cudadrv.array_copy",
     "cudadrv.cuda_array",
     "cudadrv.launch_attributes",
+    "cudadrv.green",
     "cudadrv.launch_config",
     "cudadrv.texture",
     "cudadrv.tensor_rules",

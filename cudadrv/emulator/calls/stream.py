@@ -10,7 +10,7 @@ from cudadrv.raw import table, types
 from .. import capture
 from ..boundary import exported
 from ..nodes import WaitEventParams
-from ..state import Context, Event, Stream, current
+from ..state import Context, Event, Object, Stream, current
 from ..status import require
 
 
@@ -53,8 +53,9 @@ def cuStreamGetCtx(stream: Stream) -> Context:
 
 
 @exported()
-def cuStreamGetCtx_v2(stream: Stream) -> tuple[Context, int]:
-    return stream.context, 0
+def cuStreamGetCtx_v2(stream: Stream) -> tuple[Context | int, Object | int]:
+    green = stream.context.green
+    return (0, green) if green else (stream.context, 0)
 
 
 @exported()
