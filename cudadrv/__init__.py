@@ -7,7 +7,17 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the name is what counts; importing typing would cost most of the time
 if TYPE_CHECKING:
-    from cudadrv import config, driver, errors, library, nvjitlink, nvrtc, nvvm, raw  # noqa: F401
+    from cudadrv import (  # noqa: F401
+        config,
+        driver,
+        errors,
+        library,
+        nvjitlink,
+        nvrtc,
+        nvvm,
+        profiler,
+        raw,
+    )
     from cudadrv.array import (
         DeviceArray,
         as_cuda_array,
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
         OutOfMemory,
     )
     from cudadrv.event import Event
+    from cudadrv.external import ExternalMemory, ExternalSemaphore
     from cudadrv.fills import memset, memset_2d
     from cudadrv.green import GreenContext, SmResource
     from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
@@ -82,6 +93,7 @@ HOME = {
     "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
     "pinned_array_like",
     "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
+    "external": "ExternalMemory ExternalSemaphore",
     "kernel": "Kernel",
     "library": "use_driver",
     "linker": "LinkError Linker",
@@ -94,7 +106,18 @@ HOME = {
     "tensormap": "TensorMap",
     "texture": "ResourceView SurfaceObject TextureObject",
 }
-MODULES = ("config", "driver", "emulator", "errors", "library", "nvjitlink", "nvrtc", "nvvm", "raw")
+MODULES = (
+    "config",
+    "driver",
+    "emulator",
+    "errors",
+    "library",
+    "nvjitlink",
+    "nvrtc",
+    "nvvm",
+    "profiler",
+    "raw",
+)
 __all__ = [
     "ClosedError",
     "Context",
@@ -106,6 +129,8 @@ __all__ = [
     "DeviceMemory",
     "DriverNotFound",
     "Event",
+    "ExternalMemory",
+    "ExternalSemaphore",
     "ForkError",
     "GreenContext",
     "HostMemory",

@@ -55,8 +55,8 @@ class ArrayRegion:
             ValueError: shape or type differ, or a device array has a layout that no copy takes.
             TypeError: it is nothing of these, or the array's format has no dtype.
 
-        C: cuMemcpyHtoA_v2, cuMemcpyDtoA_v2, cuMemcpyAtoA_v2, cuMemcpy2DUnaligned_v2,
-        cuMemcpy3D_v2 and the Async forms
+        C: cuMemcpyHtoA_v2, cuMemcpyDtoA_v2, cuMemcpyAtoA_v2, cuMemcpyHtoAAsync_v2,
+            cuMemcpy2DUnaligned_v2, cuMemcpy2DAsync_v2, cuMemcpy3D_v2, cuMemcpy3DAsync_v2
         """
         source = region_of(src)
         if source is not None:
@@ -72,8 +72,8 @@ class ArrayRegion:
     def copy_to(self, dst: Any, stream: object = None) -> None:
         """Copy this part of the array into *dst*; see ``copy_from`` for what that may be.
 
-        C: cuMemcpyAtoH_v2, cuMemcpyAtoD_v2, cuMemcpyAtoA_v2, cuMemcpy2DUnaligned_v2,
-        cuMemcpy3D_v2 and the Async forms
+        C: cuMemcpyAtoH_v2, cuMemcpyAtoD_v2, cuMemcpyAtoA_v2, cuMemcpyAtoHAsync_v2,
+            cuMemcpy2DUnaligned_v2, cuMemcpy2DAsync_v2, cuMemcpy3D_v2, cuMemcpy3DAsync_v2
         """
         target = region_of(dst)
         if target is not None:

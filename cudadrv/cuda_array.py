@@ -225,16 +225,18 @@ class MipmappedArray(_Layered):
         C: cuMipmappedArrayCreate
         """
         self.layout = make_layout(shape, dtype, channels, flags)
-        inner = self.layout.shape[self.layout.is_layered :]
-        most = max(inner).bit_length()
-        self._count = most if levels is None else operator.index(levels)
-        if not 1 <= self._count <= most:
-            raise ValueError(f"levels={levels}: shape {self.shape} has from 1 to {most}")
+        self._count = level_count(self.layout, levels)
         super().__init__(*create("cuMipmappedArrayCreate", self.layout, self._count))
 
     @classmethod
-    def adopt(cls, handle: int, levels: int, owner: object = None) -> MipmappedArray:
-        """Use a mipmapped array that other code made and owns; *owner* is kept alive.
+    def adopt(
+        cls, handle: int, levels: int, owner: object = None, owned: bool = False
+    ) -> MipmappedArray:
+        """Use a mipmapped array that other code made.
+
+        Args:
+            owner: is kept alive.
+            owned: whether close() destroys it.
 
         C: cuMipmappedArrayGetLevel
         """
@@ -244,7 +246,7 @@ class MipmappedArray(_Layered):
         adopted.owner = owner
         first = driver.cuMipmappedArrayGetLevel(handle, 0)
         adopted.layout = ArrayLayout.of(driver.cuArray3DGetDescriptor(first))
-        Resource.__init__(adopted, handle, context, owned=False)
+        Resource.__init__(adopted, handle, context, owned)
         return adopted
 
     def __len__(self) -> int:
@@ -263,6 +265,19 @@ class MipmappedArray(_Layered):
         if not -self._count <= number < self._count:
             raise IndexError(f"level {level}: there are {self._count}")
         return CudaArray.adopt(self._ask("GetLevel", number % self._count), self)
+
+
+def level_count(layout: ArrayLayout, levels: int | None) -> int:
+    """How many levels an array is to have, by default down to a single element.
+
+    Raises:
+        ValueError: more than there are halvings, or none.
+    """
+    most = max(layout.shape[layout.is_layered :]).bit_length()
+    count = most if levels is None else operator.index(levels)
+    if not 1 <= count <= most:
+        raise ValueError(f"levels={levels}: shape {layout.shape} has from 1 to {most}")
+    return count
 
 
 def create(function: str, layout: ArrayLayout, *more: int) -> tuple[int, int]:

@@ -26,6 +26,16 @@ TABLE = Path(__file__).parents[1] / "cudadrv" / "raw" / "table.py"
 # What the two system headers that cuda.h includes declare, as far as it uses them.
 SYSTEM_TYPES = "typedef unsigned long size_t; typedef unsigned uint32_t;"
 SYSTEM_TYPES += "typedef unsigned long long uint64_t;\n"
+# The functions of cudaProfiler.h, which the wheel does not have.
+PROFILER = {
+    "cuProfilerInitialize": (
+        4000,
+        "const char* configFile, const char* outputFile, CUoutput_mode outputMode",
+    ),
+    "cuProfilerStart": (4000, ""),
+    "cuProfilerStop": (4000, ""),
+}
+PROFILER_ENUMS = {"CUoutput_mode": {"CU_OUT_KEY_VALUE_PAIR": 0, "CU_OUT_CSV": 1}}
 # Pointer parameters through which nothing comes back, or not to one object: arrays, in-structs and
 # values that are read as well. The parameters of these names are passed by the caller as they are.
 NOT_RETURNED = re.compile(
@@ -281,6 +291,8 @@ def read_headers(folder: Path) -> Table:
             table.add_constant(name, "".join(token.value for token in macro.value))
     table.aliases = dict(re.findall(ALIAS, text, re.MULTILINE))
     add_versions(table, (folder / "cudaTypedefs.h").read_text(encoding="utf-8"))
+    table.functions |= PROFILER
+    table.enums |= PROFILER_ENUMS
     for name in ("size_t", "uint32_t", "uint64_t"):
         del table.typedefs[name]
     return table

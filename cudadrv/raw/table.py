@@ -554,6 +554,9 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     'cuPointerGetAttribute': (4000, 'void* data, CUpointer_attribute attribute, CUdeviceptr ptr'),
     'cuPointerGetAttributes': (7000, 'unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr'),
     'cuPointerSetAttribute': (6000, 'const void* value, CUpointer_attribute attribute, CUdeviceptr ptr'),
+    'cuProfilerInitialize': (4000, 'const char* configFile, const char* outputFile, CUoutput_mode outputMode'),
+    'cuProfilerStart': (4000, ''),
+    'cuProfilerStop': (4000, ''),
     'cuSignalExternalSemaphoresAsync': (10000, 'const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* paramsArray, unsigned int numExtSems, CUstream stream'),
     'cuSignalExternalSemaphoresAsync_ptsz': (10000, 'const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* paramsArray, unsigned int numExtSems, CUstream stream'),
     'cuStreamAddCallback': (5000, 'CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags'),
@@ -2170,6 +2173,10 @@ ENUMS: dict[str, dict[str, int]] = {
     'CUoccupancy_flags': {
         'CU_OCCUPANCY_DEFAULT': 0,
         'CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE': 1,
+    },
+    'CUoutput_mode': {
+        'CU_OUT_KEY_VALUE_PAIR': 0,
+        'CU_OUT_CSV': 1,
     },
     'CUpointer_attribute': {
         'CU_POINTER_ATTRIBUTE_CONTEXT': 1,

@@ -61,6 +61,8 @@ LAYERS = [
     "cudadrv.green",
     "cudadrv.launch_config",
     "cudadrv.texture",
+    "cudadrv.external",
+    "cudadrv.profiler",
     "cudadrv.tensor_rules",
     "cudadrv.tensormap",
     "cudadrv.launch",
