@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         from_cuda_array_interface,
         is_cuda_array,
     )
+    from cudadrv.capture import CaptureInfo, capture_mode
     from cudadrv.cleanup import defer_cleanup, pending
     from cudadrv.context import CudaWarning, Resource, current_context
     from cudadrv.copies import memcpy, memcpy_batch, memcpy_peer
@@ -45,8 +46,21 @@ if TYPE_CHECKING:
         OutOfMemory,
     )
     from cudadrv.event import Event
+    from cudadrv.execution import GraphExec, GraphUpdateError
     from cudadrv.external import ExternalMemory, ExternalSemaphore
     from cudadrv.fills import memset, memset_2d
+    from cudadrv.graph import Graph, GraphMemory
+    from cudadrv.graph_nodes import (
+        ChildNode,
+        ConditionalNode,
+        EmptyNode,
+        HostNode,
+        KernelNode,
+        RecordNode,
+        SemaphoreWaitNode,
+        SignalNode,
+        WaitNode,
+    )
     from cudadrv.green import GreenContext, SmResource
     from cudadrv.host_memory import HostMemory, PinnedMemory, RegisteredMemory, host_register
     from cudadrv.hostarray import (
@@ -69,7 +83,9 @@ if TYPE_CHECKING:
         set_memory_manager,
     )
     from cudadrv.memory import DeviceMemory, mem_alloc
+    from cudadrv.memory_nodes import AllocNode, FreeNode, MemcpyNode, MemoryOperations, MemsetNode
     from cudadrv.module import Library, load, loading_mode, newest_ptx
+    from cudadrv.node import Edge, Node, NodeParams
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
     from cudadrv.stream import Stream
     from cudadrv.tensormap import TensorMap
@@ -104,6 +120,13 @@ HOME = {
     "module": "Library load loading_mode newest_ptx",
     "stream": "Stream",
     "tensormap": "TensorMap",
+    "capture": "CaptureInfo capture_mode",
+    "execution": "GraphExec GraphUpdateError",
+    "graph": "Graph GraphMemory",
+    "graph_nodes": "ChildNode ConditionalNode EmptyNode HostNode KernelNode RecordNode "
+    "SemaphoreWaitNode SignalNode WaitNode",
+    "memory_nodes": "AllocNode FreeNode MemcpyNode MemoryOperations MemsetNode",
+    "node": "Edge Node NodeParams",
     "texture": "ResourceView SurfaceObject TextureObject",
 }
 MODULES = (
@@ -119,7 +142,11 @@ MODULES = (
     "raw",
 )
 __all__ = [
+    "AllocNode",
+    "CaptureInfo",
+    "ChildNode",
     "ClosedError",
+    "ConditionalNode",
     "Context",
     "CudaArray",
     "CudaError",
@@ -128,38 +155,57 @@ __all__ = [
     "DeviceArray",
     "DeviceMemory",
     "DriverNotFound",
+    "Edge",
+    "EmptyNode",
     "Event",
     "ExternalMemory",
     "ExternalSemaphore",
     "ForkError",
+    "FreeNode",
+    "Graph",
+    "GraphExec",
+    "GraphMemory",
+    "GraphUpdateError",
     "GreenContext",
     "HostMemory",
+    "HostNode",
     "InvalidContext",
     "JitError",
     "Kernel",
+    "KernelNode",
     "LaunchError",
     "Library",
     "LinkError",
     "Linker",
     "ManagedMemory",
     "MappedArray",
+    "MemcpyNode",
     "MemoryManager",
+    "MemoryOperations",
+    "MemsetNode",
     "MipmappedArray",
     "NameNotFound",
+    "Node",
+    "NodeParams",
     "NotSupported",
     "NotSupportedByDriver",
     "OutOfMemory",
     "PinnedMemory",
     "PitchedMemory",
+    "RecordNode",
     "RegisteredMemory",
     "Resource",
     "ResourceView",
+    "SemaphoreWaitNode",
+    "SignalNode",
     "SmResource",
     "Stream",
     "SurfaceObject",
     "TensorMap",
     "TextureObject",
+    "WaitNode",
     "as_cuda_array",
+    "capture_mode",
     "current_context",
     "current_memory_manager",
     "defer_cleanup",

@@ -61,12 +61,17 @@ def _enter() -> tuple[Any, int]:
         # The driver's thread must make no CUDA call, as would the end of memory that dies here.
         with pending.hold(threading.get_ident(), flush=False):
             call = _waiting.pop(number, None) or _known.get(number)
-            if call is not None:
-                call.run()
+            if call is None:
+                call = HostCall(_gone, ())
+            call.run()
             del call
 
     made = raw.CUhostFn(enter)
     return made, ctypes.cast(made, ctypes.c_void_p).value or 0
+
+
+def _gone() -> None:
+    raise RuntimeError("a graph ran a host function after the function had been let go")
 
 
 def host_call(function: Any, arguments: tuple[Any, ...]) -> HostCall | Foreign:

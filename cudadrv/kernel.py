@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudadrv import checks, driver, launch, launch_config, manifest, raw
+from cudadrv import checks, driver, keeper, launch, launch_config, manifest, raw
 from cudadrv.attributes import CACHES, attribute_number
 from cudadrv.context import current_context
 from cudadrv.device import Device
@@ -64,6 +64,7 @@ class Kernel:
         self.library = library
         self.layout: list[Any] | None = None
         self._handle = handle
+        keeper.libraries[handle] = library
         self.argument = launch_config.address(handle)
         device = current_context().device
         self.device = device

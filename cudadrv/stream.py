@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
-from cudadrv import callback, driver, raw
+from cudadrv import callback, capture, driver, keeper, raw
+from cudadrv.attribute_map import LaunchAttributes
+from cudadrv.capture import CaptureInfo
 from cudadrv.cleanup import pending
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.context import stream_handle as stream_handle
 from cudadrv.device import Context, Device
 from cudadrv.event import NOT_READY, Event, event_handle
+from cudadrv.graph import Graph
+from cudadrv.launch_attributes import STREAM
+from cudadrv.node import Edge, Node
 
 WAIT_EXTERNAL = 1
 # How wait_value compares what is in memory with the value it is given, see there.
@@ -171,9 +177,10 @@ class Stream(Resource):
     def call(self, function: Callable[..., object] | Any, *arguments: Any) -> None:
         """Call a function on the host when all present work of the stream is done.
 
-        Later work waits until it returns. It runs in a thread of the driver and must make no CUDA
-        call and wait for no CUDA work, not even by closing a last reference to memory; it is not
-        called if the context is lost. An exception in it goes to ``threading.excepthook``.
+        While the stream is captured, it is called at each launch of the graph instead. Later work
+        waits until it returns. It runs in a thread of the driver and must make no CUDA call and
+        wait for no CUDA work; it is not called if the context is lost. An exception in it goes to
+        ``threading.excepthook``.
 
         Args:
             function: a Python callable, kept alive until it has run; or a C function
@@ -186,7 +193,11 @@ class Stream(Resource):
         C: cuLaunchHostFunc
         """
         call = callback.host_call(function, arguments)
-        callback.until_run(call)
+        graph = capture.capturing_graph(self.handle)
+        if graph:
+            keeper.keep(graph, call)
+        else:
+            callback.until_run(call)
         try:
             in_context(driver.cuLaunchHostFunc, self.handle, call.function, call.data)
         except BaseException:
@@ -234,7 +245,76 @@ class Stream(Resource):
         address, value = memory_operation(memory, value, width)
         in_context(function, self.handle, address, value, flags)
 
+    # -- captures
+
+    def capture(
+        self,
+        mode: str = "global",
+        graph: Graph | None = None,
+        after: Iterable[Node | Edge] | Node = (),
+    ) -> AbstractContextManager[Graph]:
+        """Let what the stream is given inside ``with`` become a graph instead of being done.
+
+            with stream.capture() as graph:
+                kernel.launch(4, 256, out, x, stream=stream)
+            graph.instantiate().launch(stream)
+
+        Streams that wait for this one take part; it must wait for them before the end. The capture
+        ends in any case; if it failed, or an exception leaves the block, the graph is closed.
+        Releases wait until the end. Memory that captured work uses must live as long as the
+        graph is launched, see ``Graph.keep``; kernels and host functions are kept alive.
+
+        Args:
+            mode: what is forbidden meanwhile, because it could disturb the capture: "global": to
+                this and other threads, "thread_local": to this one, "relaxed": nothing.
+            graph: to add to; by default a new one.
+            after: the nodes of *graph* that come before the first work.
+
+        Raises:
+            ValueError: it is the legacy default stream, or there is no such mode.
+            CudaError: the stream is captured already; at the end: the capture failed.
+
+        C: cuStreamBeginCaptureToGraph, cuStreamEndCapture
+        """
+        return capture.captured(self.handle, mode, graph, after)
+
+    @property
+    def capture_info(self) -> CaptureInfo | None:
+        """The capture that it takes part in; None if in none.
+
+        C: cuStreamGetCaptureInfo_v3
+        """
+        return capture.capture_info(self.handle)
+
+    def capture_after(self, nodes: Iterable[Node | Edge] | Node, replace: bool = True) -> None:
+        """Choose what the next captured work comes after.
+
+        Args:
+            nodes: of the graph that is filled, see ``capture_info``.
+            replace: whether instead of what it would come after, or as well.
+
+        Raises:
+            ValueError: the stream is not captured, or a node is of another graph.
+
+        C: cuStreamUpdateCaptureDependencies_v2
+        """
+        info = self.capture_info
+        if info is None or info.graph is None:
+            raise ValueError("the stream is not being captured")
+        handles, edges, count = info.graph.ordering(nodes)
+        update = driver.cuStreamUpdateCaptureDependencies
+        in_context(update, self.handle, handles, edges, count, int(bool(replace)))
+
     # -- attributes
+
+    @property
+    def attributes(self) -> LaunchAttributes:
+        """A mapping of priority, synchronization_policy, access_policy_window, mem_sync_domain...
+
+        C: cuStreamGetAttribute, cuStreamSetAttribute
+        """
+        get, change = driver.cuStreamGetAttribute, driver.cuStreamSetAttribute
+        return LaunchAttributes(STREAM, self, get, change)
 
     def copy_attributes(self, source: object) -> None:
         """Take over all attributes of another stream.

@@ -11,7 +11,7 @@ from cudadrv.raw import types
 from .. import capture, state
 from ..boundary import exported, interceptors
 from ..capture import Capture
-from ..graph import Graph, Params
+from ..graph import Exec, Graph, Params
 from ..nodes import (
     AllocParams,
     ChildParams,
@@ -118,7 +118,7 @@ RECORDERS: dict[str, Recorder] = {
     "cuMemAllocAsync": _allocation,
     "cuMemAllocFromPoolAsync": _allocation,
     "cuMemFreeAsync": lambda address, stream: FreeParams(address),
-    "cuGraphLaunch": lambda made, stream: ChildParams(made.graph),
+    "cuGraphLaunch": lambda made, stream: ChildParams(find(Exec, made).graph),
     "cuStreamWaitValue32_v2": _operation(1, "waitValue", "value"),
     "cuStreamWaitValue64_v2": _operation(4, "waitValue", "value64"),
     "cuStreamWriteValue32_v2": _operation(2, "writeValue", "value"),
