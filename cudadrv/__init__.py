@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from cudadrv.module import Library, load, loading_mode, newest_ptx
     from cudadrv.node import Edge, Node, NodeParams
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
+    from cudadrv.pool import MemoryPool, StreamMemory, mem_alloc_async
     from cudadrv.stream import Stream
     from cudadrv.tensormap import TensorMap
     from cudadrv.texture import ResourceView, SurfaceObject, TextureObject
@@ -118,6 +119,7 @@ HOME = {
     "memory": "DeviceMemory mem_alloc",
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load loading_mode newest_ptx",
+    "pool": "MemoryPool StreamMemory mem_alloc_async",
     "stream": "Stream",
     "tensormap": "TensorMap",
     "capture": "CaptureInfo capture_mode",
@@ -183,6 +185,7 @@ __all__ = [
     "MemoryManager",
     "MemoryOperations",
     "MemsetNode",
+    "MemoryPool",
     "MipmappedArray",
     "NameNotFound",
     "Node",
@@ -200,6 +203,7 @@ __all__ = [
     "SignalNode",
     "SmResource",
     "Stream",
+    "StreamMemory",
     "SurfaceObject",
     "TensorMap",
     "TextureObject",
@@ -227,6 +231,7 @@ __all__ = [
     "mapped_array",
     "mapped_array_like",
     "mem_alloc",
+    "mem_alloc_async",
     "mem_alloc_pitch",
     "mem_discard",
     "mem_prefetch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
@@ -28,7 +29,7 @@ def attribute_number(enumeration: str, name: str) -> int:
 
 def short_name(member: str) -> str:
     """WARP_SIZE of CU_DEVICE_ATTRIBUTE_WARP_SIZE, STACK_SIZE of CU_LIMIT_STACK_SIZE."""
-    return member.partition("ATTRIBUTE_")[2] or member.removeprefix("CU_LIMIT_")
+    return re.sub("^CU_[A-Z_]*?(ATTRIBUTE|ATTR|LIMIT)_", "", member)
 
 
 class Attributes(Mapping[str, "int | None"]):

@@ -27,6 +27,8 @@ class Allocation:
     owner: Any = None
     # Of managed memory, what was said in turn: (start, end, what, value).
     said: list[tuple[int, int, str, Any]] = field(default_factory=list)
+    # What is told when it is freed, a pool.
+    pool: Any = None
 
 
 class Memory:
@@ -68,6 +70,8 @@ class Memory:
             del self._found[found.address]
             self._starts.remove(found.address)
             self.used -= found.size if found.kind in (DEVICE, MANAGED) else 0
+        if found.pool is not None:
+            found.pool.freed(found.size)
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that *address* lies in."""

@@ -293,6 +293,11 @@ class AllocParams(RecordParams):
 _allocations: weakref.WeakValueDictionary[int, AllocParams] = weakref.WeakValueDictionary()
 
 
+def is_graph_memory(address: int) -> bool:
+    """Whether a node of a graph allocates this address."""
+    return address in _allocations
+
+
 def graph_memory() -> int:
     """Bytes that graphs have allocated and not freed."""
     return sum(each.given.bytesize for each in list(_allocations.values()) if each.live)

@@ -50,6 +50,8 @@ LAYERS = [
     "cudadrv.host_memory",
     "cudadrv.location",
     "cudadrv.managed",
+    "cudadrv.shareable",
+    "cudadrv.pool",
     "cudadrv.copies",
     "cudadrv.fills",
     "cudadrv.view",

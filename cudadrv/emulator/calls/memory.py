@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..boundary import exported
 from ..memory import DEVICE, HOST, MANAGED, REGISTERED
-from ..state import Context, Object, Stream, current, device, find, overlaps, place
+from ..state import Context, current, device, overlaps, place
 from ..status import require
 
 PITCH = 512
@@ -32,11 +30,6 @@ def cuMemAlloc_v2(size: int) -> int:
 
 
 @exported()
-def cuMemAllocAsync(size: int, stream: Stream) -> int:
-    return allocate(size, DEVICE)
-
-
-@exported()
 def cuMemAllocPitch_v2(width: int, height: int, element: int) -> tuple[int, int]:
     require(width and height and element in (4, 8, 16))
     pitch = -(-width // PITCH) * PITCH
@@ -54,11 +47,14 @@ def cuMemHostAlloc(size: int, flags: int) -> int:
     return allocate(size, HOST, flags)
 
 
-@exported("cuMemFreeAsync")
-def cuMemFree_v2(address: int, *stream: Any) -> None:
-    context = current()
+@exported()
+def cuMemFree_v2(address: int) -> None:
+    current()
     if address:
-        context.memory.free(address, DEVICE, MANAGED)
+        found = place(address)
+        require(found)
+        assert found
+        found[0].memory.free(address, DEVICE, MANAGED)
 
 
 @exported()
@@ -100,29 +96,3 @@ def _at(address: int | None, kind: str, name: str = "INVALID_VALUE") -> Context:
     require(found and found[1].kind == kind and found[1].address == address, name)
     assert found
     return found[0]
-
-
-# -- pools: one, the device's, that keeps nothing
-
-
-class Pool(Object):
-    """The memory pool."""
-
-
-_pool = Pool()
-
-
-@exported("cuDeviceGetMemPool")
-def cuDeviceGetDefaultMemPool(dev: int) -> Pool:
-    return _pool
-
-
-@exported()
-def cuMemPoolTrimTo(pool: int, keep: int) -> None:
-    find(Pool, pool)
-
-
-@exported()
-def cuMemAllocFromPoolAsync(size: int, pool: int, stream: Stream) -> int:
-    find(Pool, pool)
-    return allocate(size, DEVICE)
