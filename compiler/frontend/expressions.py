@@ -223,7 +223,7 @@ class Expressions:
     # AST: NamedExpr(expr target, expr value)
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Instr:
         value = self.visit(node.value)
-        self.b.env[node.target.id] = value
+        self.b.assign(node.target.id, value, self.span(node))
         return value
 
     # AST: Call(expr func, expr* args, keyword* keywords)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import Span
 from .calls import Parameters
@@ -96,6 +96,16 @@ class Block:
             yield instr
 
 
+class Mark(NamedTuple):
+    """A name is assigned: in a block, after one of its instructions, or first if that is None."""
+
+    name: str
+    value: Instr
+    span: Span
+    block: Block
+    after: Instr | None
+
+
 @dataclass(eq=False, slots=True)
 class Function:
     """A function in SSA form, untyped."""
@@ -107,6 +117,7 @@ class Function:
     size: int = 0
     reads: list[tuple[str, Instr, Span]] = field(default_factory=list)
     writes: list[tuple[str, Instr, Span]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Span
-from .ir import Block, Branch, Function, Instr, Jump, Op, Return, Stop
+from .ir import Block, Branch, Function, Instr, Jump, Mark, Op, Return, Stop
 
 Env = dict[str, Instr]
 
@@ -43,6 +43,14 @@ class Builder:
     def const(self, value: Any, span: Span) -> Instr:
         """Append a constant."""
         return self.emit(Op.CONST, [], value, span)
+
+    def assign(self, name: str, value: Instr, span: Span) -> None:
+        """Let *name* mean *value* from here on, for debuggers too."""
+        assert self.block is not None
+        self.env[name] = value
+        instrs = self.block.instrs
+        after = instrs[-1] if instrs and instrs[-1].op is not Op.PHI else None
+        self.function.marks.append(Mark(name, value, span, self.block, after))
 
     def undefined(self, name: str) -> Instr:
         """The value of a name that was never assigned, one a name, in the entry block."""
@@ -135,6 +143,8 @@ def simplify(function: Function) -> None:
             end.value = _resolve(replaced, end.value)
     function.reads = [(n, _resolve(replaced, v), span) for n, v, span in function.reads]
     function.writes = [(n, _resolve(replaced, v), span) for n, v, span in function.writes]
+    marks = function.marks
+    function.marks = [mark._replace(value=_resolve(replaced, mark.value)) for mark in marks]
     live = _live_phis(function)
     for block in function.blocks:
         block.instrs = [

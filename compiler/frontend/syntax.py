@@ -74,7 +74,8 @@ class Syntax(Functions, Loops):
         """Walk the whole function."""
         function, node = self.b.function, self.source.node
         for index, name in enumerate(function.parameters.names):
-            self.b.env[name] = self.b.emit(Op.ARG, [], index, function.span)
+            value = self.b.emit(Op.ARG, [], index, function.span)
+            self.b.assign(name, value, function.span)
         if isinstance(node, ast.Lambda):
             self.b.leave(self.visit(node.body), self.span(node.body))
             return
@@ -136,7 +137,7 @@ class Syntax(Functions, Loops):
     def assign(self, target: ast.expr, value: Instr) -> None:
         """Store *value* to a name, an element, or each name of a tuple."""
         if isinstance(target, ast.Name):
-            self.b.env[target.id] = value
+            self.b.assign(target.id, value, self.span(target))
             self.b.function.writes.append((target.id, value, self.span(target)))
         elif isinstance(target, ast.Subscript):
             args = [self.visit(target.value), self.visit(target.slice), value]

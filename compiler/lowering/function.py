@@ -12,12 +12,13 @@ from .. import types
 from ..errors import CompileError, Span
 from ..frontend.calls import Source
 from ..frontend.infer import Typed
-from ..frontend.ir import Block, Branch, Instr, Jump, Op, Return, Stop
+from ..frontend.ir import Block, Branch, Instr, Jump, Mark, Op, Return, Stop
 from ..types import BoundMethod, Closure, Literal, Star, Tuple
 from ..typing.registry import Registry
 from .builder import Builder, Module
 from .casts import cast
 from .models import I1, I8, I32, Value
+from .variables import Variables
 
 
 class Program:
@@ -88,9 +89,14 @@ class Lowering:
         first = self.blocks[typed.blocks[0]]
         self.b = Builder(program.module, ir.IRBuilder(first))
         self.debug = program.module.debug
+        self._marks: dict[tuple[Block, Instr | None], list[Mark]] = {}
         if self.debug is not None:
             form = typed.function
             self.scope = self.debug.subprogram(function, form.name, form.span)
+            if self.debug.variables:
+                self.variables = Variables(self.debug, self.b, typed, self.scope)
+                for mark in form.marks:
+                    self._marks.setdefault((mark.block, mark.after), []).append(mark)
         self.values: dict[Instr, Value] = {}
         self.ends: dict[Block, ir.Block] = {}
         self._phis: list[tuple[Instr, list[ir.PhiInstr]]] = []
@@ -102,8 +108,13 @@ class Lowering:
             self._at(self.typed.function.span)
             if block is self.typed.blocks[0]:
                 self._arguments()
-            for instr in block.instrs:
+            phis = list(block.phis())
+            for instr in phis:
                 self._instruction(instr)
+            self._write(block, None)
+            for instr in block.instrs[len(phis) :]:
+                self._instruction(instr)
+                self._write(block, instr)
             self._terminator(block)
             self.ends[block] = self.b.llvm.block
         for instr, phis in self._phis:
@@ -138,6 +149,14 @@ class Lowering:
             if error.span is None:
                 error.span = instr.span
             raise
+
+    def _write(self, block: Block, after: Instr | None) -> None:
+        """Store what names are assigned after an instruction, for debuggers."""
+        for mark in self._marks.get((block, after), ()):
+            ty = self.typed.types.get(mark.value)
+            if mark.value in self.values or isinstance(ty, Literal):
+                self._at(mark.span)
+                self.variables.write(mark, self.value(mark.value))
 
     def value(self, instr: Instr) -> Value:
         """The value of an instruction lowered before."""

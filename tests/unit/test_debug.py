@@ -160,3 +160,72 @@ def test_driver_is_told_to_keep_lines(options, expected):
     for what in ("LINE", "DEBUG"):
         number = getattr(raw, f"CU_JIT_GENERATE_{what}_INFO")
         assert given.get(number) == (1 if what in expected else None)
+
+
+def everything(x, flags, n, pair, z):
+    i = cuda.grid(1)
+    half = np.float16(1.5)
+    part = cuda.shared.array(8, np.float32)
+    view = x[1:, ::2]
+    before, after = n, n + 1
+    before, after = after, before
+    big = flags[i] and n > 3
+    first, second = pair
+    small = np.uint8(7)
+    z = z * 2
+    name = (first, second, z)
+    mixed = 0
+    if n > 2:
+        mixed = 2.5
+    part[i] = x[i, 0] + view[0, 0] + half + small + mixed
+    if big:
+        x[0, 0] = part[0] + before + after + name[0] + z.real
+
+
+EVERYTHING = (
+    types.float32[:, :], types.boolean[::1], types.int32,
+    types.Tuple((types.int64, types.float32)), types.complex64,
+)  # fmt: skip
+
+
+@needs_tools
+@pytest.mark.parametrize("codegen", GENERATORS)
+def test_variables_are_described(codegen, tmp_path):
+    """With debug the cubin has every variable of the kernel by name, with its type and place."""
+    ptx = compiled(codegen, everything, EVERYTHING, debug=True)
+    text = readelf(assembled(ptx, tmp_path, "-g"), "info")
+    entries = re.split(r"<[0-9a-f]+><[0-9a-f]+>: Abbrev", text)
+    found = {}
+    for entry in entries:
+        for name in re.findall(r"DW_AT_name\s+: (?:\(.*\): )?(\w+)", entry):
+            found[name] = entry
+    names = "x flags n pair z i half part view before after big first second small name mixed"
+    for name in names.split():
+        assert re.search(r"DW_TAG_(variable|formal_parameter)", found[name])
+        assert "DW_AT_location" in found[name]
+    for kind in ("float16", "float32", "int32", "int64", "uint8", "bool", "float64"):
+        assert kind in found
+    for member in ("data", "shape", "strides", "real", "imag", "item0", "item2"):
+        assert member in found
+
+
+@pytest.mark.parametrize("codegen", GENERATORS)
+def test_variables_follow_assignments(codegen):
+    """A value that two names exchange is stored under each where the assignment stands."""
+
+    def swap(x, n):
+        first, second = x[0], x[1]
+        for _ in range(n):
+            first, second = second, first
+        x[0] = first
+
+    made = compile_kernel(swap, ARGS, Target((9, 0), debug=True), Settings(codegen))
+    assert made.llvm_ir.count('call void @"llvm.dbg.declare"(') == 5
+    assert made.llvm_ir.count("store float") >= 4
+
+
+def test_optimised_code_has_no_variables():
+    """Lines alone leave no stores behind."""
+    made = compile_kernel(kernel, ARGS, Target((9, 0)), Settings("llvm", lineinfo=True))
+    assert "dbg.declare" not in made.llvm_ir
+    assert "alloca" not in made.llvm_ir
