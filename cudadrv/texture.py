@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,33 +25,47 @@ class ResourceView(NamedTuple):
     """Another way to see an array: the format of its elements, and some of its levels or layers.
 
     Attributes:
-        format: a CUresourceViewFormat without CU_RES_VIEW_FORMAT_, such as "UINT_4X8".
-        shape: (width,), (height, width) or (depth, height, width).
-        levels, layers: the first and the last one.
+        format: a CUresourceViewFormat without CU_RES_VIEW_FORMAT_, such as "UINT_4X8", of as many
+            bytes; by default the array's own.
+        levels, layers: the first and the last one, which count from 0 then; by default all.
     """
 
-    format: str
-    shape: tuple[int, ...]
-    levels: tuple[int, int] = (0, 0)
-    layers: tuple[int, int] = (0, 0)
+    format: str = "NONE"
+    levels: tuple[int, int] | None = None
+    layers: tuple[int, int] | None = None
 
-    def record(self) -> Any:
-        """The CUDA_RESOURCE_VIEW_DESC.
+    def record(self, source: CudaArray | MipmappedArray) -> Any:
+        """The CUDA_RESOURCE_VIEW_DESC of an array.
 
         Raises:
-            ValueError: there is no such format.
+            ValueError: there is no such format, or the array has no such levels or layers.
         """
         name = f"CU_RES_VIEW_FORMAT_{self.format}"
         formats = raw.CUresourceViewFormat.__members__
         if name not in formats:
             known = ", ".join(each.removeprefix("CU_RES_VIEW_FORMAT_") for each in formats)
             raise ValueError(f"there is no view format {self.format!r}; there are {known}")
-        width, height, depth = (*reversed(self.shape), 0, 0)[:3]
-        made = raw.CUDA_RESOURCE_VIEW_DESC(width=width, height=height, depth=depth)
-        made.format = int(formats[name])
-        made.firstMipmapLevel, made.lastMipmapLevel = self.levels
-        made.firstLayer, made.lastLayer = self.layers
+        whole = source.layout.record()
+        block = 4 if "BC" in self.format else 1
+        made = raw.CUDA_RESOURCE_VIEW_DESC(format=int(formats[name]), depth=whole.Depth)
+        made.width, made.height = whole.Width * block, whole.Height * block
+        count = len(source) if isinstance(source, MipmappedArray) else 1
+        made.firstMipmapLevel, made.lastMipmapLevel = part("levels", self.levels, count)
+        count = source.layout.shape[0] if source.layout.is_layered else 1
+        made.firstLayer, made.lastLayer = part("layers", self.layers, count)
         return made
+
+
+def part(name: str, chosen: tuple[int, int] | None, count: int) -> tuple[int, int]:
+    """(first, last) of *count* levels or layers.
+
+    Raises:
+        ValueError: they are not in order, or more than there are.
+    """
+    first, last = (0, count - 1) if chosen is None else map(operator.index, chosen)
+    if not 0 <= first <= last < count:
+        raise ValueError(f"{name}={chosen!r}: the first and the last, from 0 to {count - 1}")
+    return first, last
 
 
 class _Object(Resource):
@@ -146,13 +161,14 @@ class TextureObject(_Object):
         }
         made.flags = sum(bit for bit, wanted in flags.items() if wanted)
         made.maxAnisotropy, made.mipmapLevelBias = anisotropy, mip_bias
-        made.minMipmapLevelClamp, made.maxMipmapLevelClamp = level_range(source, mip_clamp)
+        seen = view_of(source, view)
+        made.minMipmapLevelClamp, made.maxMipmapLevelClamp = level_range(source, seen, mip_clamp)
         made.borderColor[:] = colour(border)
         check_reading(resource, elements, made)
         self.source = source if isinstance(source, Resource) else as_cuda_array(source)
         context = current_context().handle
-        seen = None if view is None else ctypes.byref(view.record())
-        handle = driver.cuTexObjectCreate(ctypes.byref(resource), ctypes.byref(made), seen)
+        other = None if seen is None else ctypes.byref(seen)
+        handle = driver.cuTexObjectCreate(ctypes.byref(resource), ctypes.byref(made), other)
         super().__init__(handle, context)
 
     @property
@@ -323,10 +339,25 @@ def colour(border: Sequence[float]) -> list[float]:
     return values + [0.0] * (4 - len(values))
 
 
-def level_range(source: Any, wanted: tuple[float, float]) -> tuple[float, float]:
+def view_of(source: Any, view: ResourceView | None) -> Any:
+    """The CUDA_RESOURCE_VIEW_DESC, None without a view.
+
+    Raises:
+        TypeError: *source* is no CUDA array, of which alone there are views.
+    """
+    if view is None:
+        return None
+    if not isinstance(source, (CudaArray, MipmappedArray)):
+        raise TypeError(f"view= is for CUDA arrays, not for {type(source).__name__}")
+    return view.record(source)
+
+
+def level_range(source: Any, seen: Any, wanted: tuple[float, float]) -> tuple[float, float]:
     """The least and the most level that is read: those that there are."""
     least, most = wanted
     last = float(len(source) - 1) if isinstance(source, MipmappedArray) else 0.0
+    if seen is not None:
+        last = float(seen.lastMipmapLevel - seen.firstMipmapLevel)
     if not least <= most:
         raise ValueError(f"mip_clamp={wanted!r}: the first must not be larger than the second")
     return float(least), float(min(most, last))

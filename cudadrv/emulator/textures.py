@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from typing import Any
+
+from cudadrv.raw import table, types
 
 from .arrays import CHANNEL_BYTES, CUBEMAP, SURFACE, Array, Mipmapped, find_array
 from .layout import LEVEL, SURFACE_KIND, TEXTURE, TEXTURE_KIND
@@ -16,13 +19,23 @@ ARRAY, MIPMAPPED, LINEAR, PITCHED = range(4)  # CUresourcetype
 # Flags of a CUDA_TEXTURE_DESC.
 READ_AS_INTEGER, NORMALIZED_COORDINATES, TO_LINEAR = 0x01, 0x02, 0x10
 ALIGNMENT, PITCH_ALIGNMENT = 512, 32
+FORMATS = {
+    "UINTX8": 1, "UINTX16": 2, "UINTX32": 3, "SINTX8": 8, "SINTX16": 9, "SINTX32": 10,
+    "FLOATX16": 16, "FLOATX32": 32,
+}  # fmt: skip
 _SMALL_INTEGERS, _FLOATS = (1, 2, 8, 9), (16, 32)
+# Format and channels of each CUresourceViewFormat that is not compressed.
+VIEW_FORMATS = {
+    number: (FORMATS[f"{kind}X{bits}"], int(channels))
+    for name, number in table.ENUMS[types.resolve("CUresourceViewFormat")].items()
+    for kind, channels, bits in re.findall(r"_([A-Z]+)_(\d)X(\d+)$", name)
+}
 
 
 class Source:
     """What a CUDA_RESOURCE_DESC describes: levels of texels in memory, kept alive."""
 
-    def __init__(self, resource: Any) -> None:
+    def __init__(self, resource: Any, view: Any = None) -> None:
         self.kind = resource.resType
         self.arrays: list[Array] = []
         if self.kind == ARRAY:
@@ -38,8 +51,27 @@ class Source:
             first = self.arrays[0]
             self.format, self.channels = first.format, first.channels
             self.levels = [level_of(array) for array in self.arrays]
+            if view is not None:
+                self._view(view)
         else:
+            require(view is None)
             self._linear(resource.res.linear if self.kind == LINEAR else resource.res.pitch2D)
+
+    def _view(self, view: Any) -> None:
+        """Take some levels and layers, in another format."""
+        record, layers = self.arrays[0].record, self.arrays[0].extent[2]
+        require((view.width, view.height) == (record.Width, record.Height))
+        require(view.depth == record.Depth)
+        require(view.firstMipmapLevel <= view.lastMipmapLevel < len(self.levels))
+        require(view.firstLayer <= view.lastLayer < (layers if self.arrays[0].layered else 1))
+        if view.format:
+            require(view.format in VIEW_FORMATS, "NOT_SUPPORTED")
+            size = CHANNEL_BYTES[self.format] * self.channels
+            self.format, self.channels = VIEW_FORMATS[view.format]
+            self.normalized = False
+            require(CHANNEL_BYTES[self.format] * self.channels == size)
+        chosen = self.arrays[view.firstMipmapLevel : view.lastMipmapLevel + 1]
+        self.levels = [level_of(a, view.firstLayer, view.lastLayer) for a in chosen]
 
     def _linear(self, memory: Any) -> None:
         self.format, self.channels = memory.format, memory.numChannels
@@ -72,9 +104,13 @@ def level_table(levels: list[tuple[int, ...]]) -> Any:
     return (kind * len(levels))(*levels)
 
 
-def level_of(array: Array) -> tuple[int, ...]:
-    """The values of a LEVEL record."""
-    return (array.address, *array.extent, array.pitch, array.plane)
+def level_of(array: Array, first: int = 0, last: int | None = None) -> tuple[int, ...]:
+    """The values of a LEVEL record, of some layers of an array that has any."""
+    width, height, depth = array.extent
+    if array.layered and last is not None:
+        depth = last - first + 1
+    start = array.address + first * array.plane
+    return (start, width, height, depth, array.pitch, array.plane)
 
 
 class Bound(Object):
@@ -93,14 +129,15 @@ class Bound(Object):
 
 
 class Texture(Bound):
-    """A texture object, with the descriptor of how it is read."""
+    """A texture object, with the descriptors that it was made from."""
 
     error = "INVALID_VALUE"
 
-    def __init__(self, resource: Any, how: Any) -> None:
-        source = Source(resource)
+    def __init__(self, resource: Any, how: Any, view: Any) -> None:
+        source = Source(resource, view)
         record = source.record(TEXTURE_KIND)
         self.how = type(how).from_buffer_copy(how)
+        self.view = None if view is None else type(view).from_buffer_copy(view)
         fill(record, source, how)
         super().__init__(resource, source, record)
 

@@ -262,6 +262,38 @@ def test_descriptors_come_back(context):
     assert (what.devPtr, what.sizeInBytes, what.numChannels) == (linear.handle, 60, 1)
 
 
+def test_views_of_formats(context):
+    """A view reads the bytes of the elements as another format of as many."""
+    host = image((4, 8), "uint32") * 77_777_777
+    array = cu.CudaArray((4, 8), np.uint8, 4)
+    array.copy_from(host.view(np.uint8).reshape(4, 8, 4))
+    texture = cu.TextureObject(array, view=cu.ResourceView("UINT_1X32"))
+    at = np.array([[0.5, 0.5], [7.5, 3.5], [3.5, 2.5]], np.float32)
+    got = run("tex.2d.v4.u32.f32 RESULT, [%o, {%x, %y}];", texture, at, "uint32")
+    assert got[:, 0].tolist() == [host[0, 0], host[3, 7], host[2, 3]]
+    assert texture.view_descriptor.format == 13
+    with pytest.raises(cu.CudaError):
+        cu.TextureObject(array, view=cu.ResourceView("UINT_1X8"))
+
+
+def test_views_of_levels_and_layers(context):
+    """The levels and layers of a view count from its first ones."""
+    whole = cu.MipmappedArray((8, 8), np.float32)
+    for number, level in enumerate(whole):
+        level.copy_from(np.full(level.shape, number, np.float32))
+    texture = cu.TextureObject(
+        whole, normalized_coords=True, mip_clamp=(0, 0), view=cu.ResourceView(levels=(2, 3))
+    )
+    at = np.array([[0.5, 0.5, 0, 0]], np.float32)
+    assert run("tex.level.2d.v4.f32.f32 RESULT, [%o, {%x, %y}], %z;", texture, at)[0, 0] == 2
+    host = image((4, 5, 7))
+    layers = cu.CudaArray.from_host(host, layered=True)
+    texture = cu.TextureObject(layers, view=cu.ResourceView(layers=(1, 2)))
+    got = run("tex.a2d.v4.f32.f32 RESULT, [%o, {%x, %y, %z, %w}];", texture,
+              mixed([0, 1, 3], [1.5] * 3, [2.5] * 3))  # fmt: skip
+    assert got[:, 0].tolist() == [host[1, 2, 1], host[2, 2, 1], host[2, 2, 1]]
+
+
 def test_a_texture_keeps_its_source(context):
     """The array lives as long as the texture, and the texture ends when the array is closed."""
     texture = cu.TextureObject(cu.CudaArray.from_host(image((4, 4))))
@@ -299,7 +331,10 @@ BAD = [
     (array_of(), {"border": (1, 2, 3, 4, 5)}, ValueError, "four channels"),
     (array_of(), {"channels": 2}, ValueError, "the array has 1"),
     (array_of(), {"mip_clamp": (2.0, 1.0)}, ValueError, "mip_clamp"),
-    (array_of(), {"view": cu.ResourceView("RGB", (4, 4))}, ValueError, "no view format 'RGB'"),
+    (array_of(), {"view": cu.ResourceView("RGB")}, ValueError, "no view format 'RGB'"),
+    (array_of(), {"view": cu.ResourceView(levels=(0, 1))}, ValueError, "levels=.*from 0 to 0"),
+    (array_of(), {"view": cu.ResourceView(layers=(1, 0))}, ValueError, "layers=.*from 0 to 0"),
+    (plane((40,)), {"view": cu.ResourceView()}, TypeError, "view= is for CUDA arrays"),
     (lambda: cu.MipmappedArray((4, 4), "f4"), {}, ValueError, "mipmapped array needs"),
     (plane((40,)), {"linear": True}, ValueError, "read by integers"),
     (plane((40,)), {"normalized_coords": True}, ValueError, "read by integers"),

@@ -20,8 +20,8 @@ def _record(name: str, address: int | None) -> Any:
 @exported()
 def cuTexObjectCreate(resource: int, how: int, view: int | None) -> Texture:
     current()
-    require(not view, "NOT_SUPPORTED")
-    return Texture(_record("CUDA_RESOURCE_DESC", resource), _record("CUDA_TEXTURE_DESC", how))
+    seen = _record("CUDA_RESOURCE_VIEW_DESC", view) if view else None
+    return Texture(_record("CUDA_RESOURCE_DESC", resource), _record("CUDA_TEXTURE_DESC", how), seen)
 
 
 @exported()
@@ -41,9 +41,9 @@ def cuTexObjectGetTextureDesc(handle: int) -> Any:
 
 @exported()
 def cuTexObjectGetResourceViewDesc(handle: int) -> Any:
-    """No texture has a view here."""
-    find(Texture, handle)
-    require(False)
+    found = find(Texture, handle)
+    require(found.view is not None)
+    return found.view
 
 
 @exported()
