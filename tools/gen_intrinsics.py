@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from compiler import lang, types
+from compiler.lang.atomics import ATOMIC_FORMS
 from compiler.lang.ptx import FORMS, Form
 from compiler.lang.stub import Stub
 
@@ -39,8 +40,9 @@ def row(stub: Stub, form: Form) -> str:
 def text() -> str:
     """The whole document."""
     assert lang
-    rows = [row(stub, form) for stub, forms in FORMS.items() for form in forms]
-    meanings = [f"- `{stub.__doc__}`".replace("): ", ")`: ", 1).rstrip("`") for stub in FORMS]
+    table = FORMS | ATOMIC_FORMS
+    rows = [row(stub, form) for stub, forms in table.items() for form in forms]
+    meanings = [f"- `{stub.__doc__}`".replace("): ", ")`: ", 1).rstrip("`") for stub in table]
     return HEAD + "\n".join(rows) + "\n\n## What they do\n\n" + "\n".join(meanings) + "\n"
 
 

@@ -81,10 +81,10 @@ BAD = {
     "range arguments": ("for i in range():\n    pass", 1, "one to three"),
     "range outside for": ("r = range(4)", 1, "for loop"),
     "loop over number": ("for i in n:\n    pass", 1, "len"),
-    "atomic on bytes": (
-        "y = cuda.shared.array(4, cuda.uint8)\ncuda.atomic.add(y, 0, 1)",
+    "atomic on bools": (
+        "y = cuda.shared.array(4, np.bool_)\ncuda.atomic.add(y, 0, 1)",
         2,
-        "uint8",
+        "does not work on boolean",
     ),
     "atomic index": ("cuda.atomic.add(x, (0, 0), 1)", 1, "2 indices"),
     "host array": ("x[0] = HOST_ARRAY[0]", 1, "is not supported"),
