@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
-import re
 import threading
 
 import numpy as np
@@ -12,8 +10,6 @@ import pytest
 
 import cudadrv as cu
 from cudadrv import driver, raw
-from cudadrv.__main__ import main
-from tests.device.driver_code import PTX
 
 
 def test_device_tells_what_it_is():
@@ -337,24 +333,6 @@ def test_exit_with_live_objects(run_python):
     assert run_python("import sys; sys.stderr = sys.stdout\n" + code).split() == ["done"]
 
 
-def test_info_as_json(run_python):
-    """``python -m cudadrv info --json`` is what the objects say."""
-    code = "from cudadrv.__main__ import main; raise SystemExit(main(['info', '--json']))"
-    found = json.loads(run_python(code))
-    [first, *_] = found["devices"]
-    device = cu.Device(0)
-    assert (first["name"], first["arch"]) == (device.name, device.arch)
-    assert found["emulator"] == cu.is_emulator()
-    assert found["cuda_version"] == "{}.{}".format(*cu.driver_version())
-
-
-def test_info_as_a_table(run_python):
-    """``python -m cudadrv info`` names driver and device."""
-    printed = run_python("from cudadrv.__main__ import main; main(['info'])")
-    assert cu.Device(0).name in printed
-    assert cu.Device(0).arch in printed
-
-
 def test_submodules_need_no_import(run_python):
     """``cudadrv.raw`` and ``cudadrv.driver`` are there after ``import cudadrv``."""
     code = "import cudadrv as cu; print(cu.raw.CUDA_SUCCESS, cu.driver.driver_version()[0] > 0)"
@@ -369,41 +347,3 @@ def test_sizes_may_be_numpy_integers():
     assert bytes(out) == b"\3\3\3\3\0\0\0\0"
     with pytest.raises(TypeError, match="float"):
         cu.mem_alloc(1.5)
-
-
-def command(*arguments):
-    """Run ``python -m cudadrv`` in this process."""
-    return main([*map(str, arguments)])
-
-
-def test_attributes_are_printed(capsys):
-    """``attributes`` prints each attribute by name."""
-    assert command("attributes") == 0
-    printed = capsys.readouterr().out
-    assert re.search(r"WARP_SIZE +32\n", printed)
-    assert cu.Device(0).name in printed
-
-
-def test_symbols_are_printed(capsys):
-    """``symbols`` prints every function with its version; ``--missing`` only what is not there."""
-    assert command("symbols") == 0
-    every = capsys.readouterr().out.splitlines()
-    assert command("symbols", "--missing") == 0
-    missing = capsys.readouterr().out.splitlines()
-    assert "   2.0  cuInit" in every
-    assert missing == [line for line in every if line.endswith("(missing)")]
-    assert not any("cuMemAlloc_v2" in line for line in missing)
-
-
-def test_kernels_of_a_file_are_printed(capsys, tmp_path):
-    """``kernels FILE`` lists what is in it; a bad file is an error without a traceback."""
-    file = tmp_path / "code.ptx"
-    file.write_text(PTX)
-    assert command("kernels", file) == 0
-    printed = capsys.readouterr().out
-    assert "scale\n  parameters   8, 4, 8, 4 bytes\n" in printed
-    assert "nothing\n  parameters   none\n" in printed
-    file.write_text("nonsense")
-    assert command("kernels", file) == 1
-    assert capsys.readouterr().err.startswith("JitError")
-    assert command("kernels", tmp_path / "none.ptx") == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import cudadrv as cu
-from tests.device.driver_code import library
+from cudadrv import occupancy_model
+from tests.device.driver_code import PTX, library
 
 
 @pytest.fixture
@@ -29,6 +30,18 @@ def test_active_blocks_are_what_the_threads_allow(shared, multiprocessor):
         assert shared.occupancy.max_active_blocks(block) == min(threads // size, most)
         assert shared.occupancy.max_active_blocks(block, caching=False) >= 1
     assert shared.occupancy.fraction(512) == 1
+
+
+@pytest.mark.parametrize("name", ["scale", "last_shared", "narrow"])
+def test_the_model_agrees_with_the_driver(name):
+    """What is computed from the device's attributes is what the driver says."""
+    kernel = cu.load(PTX)[name]
+    has = occupancy_model.of_device(kernel.device.attributes)
+    registers, static = (kernel.attributes[key] for key in ("NUM_REGS", "SHARED_SIZE_BYTES"))
+    for block in range(32, kernel.max_threads + 1, 32):
+        for smem in (0, 1000, 9000, 40000):
+            expected = has.run(block, registers, static + smem).blocks
+            assert kernel.occupancy.max_active_blocks(block, smem) == expected, (block, smem)
 
 
 def test_shared_memory_lowers_the_occupancy(shared, multiprocessor):

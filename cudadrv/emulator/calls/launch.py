@@ -15,12 +15,10 @@ from ..program import Kernel
 from ..state import DISABLE_TIMING, Stream, current, device
 from ..status import Status, require
 from .device import (
-    BLOCKS_SM,
     MAX_BLOCK,
     MAX_GRID,
     MAX_THREADS,
-    SHARED_BYTES_SM,
-    THREADS_SM,
+    MULTIPROCESSOR,
 )
 from .module import dynamic_limit, largest_cluster
 
@@ -180,10 +178,7 @@ def _event(handle: int) -> state.Event:
 def _blocks_per_sm(kernel: Kernel, threads: int, dynamic: int) -> int:
     if threads > kernel.max_threads:
         return 0
-    shared = kernel.plan.shared_bytes + dynamic
-    by_shared = SHARED_BYTES_SM // shared if shared else BLOCKS_SM
-    warps = -(-threads // 32)
-    return min(BLOCKS_SM, THREADS_SM // (32 * warps), by_shared)
+    return MULTIPROCESSOR.run(threads, 1, kernel.plan.shared_bytes + dynamic).blocks
 
 
 @exported("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
@@ -239,4 +234,5 @@ def cuOccupancyMaxPotentialClusterSize(kernel: Kernel, address: int) -> int:
 @exported()
 def cuOccupancyAvailableDynamicSMemPerBlock(kernel: Kernel, blocks: int, threads: int) -> int:
     require(blocks > 0 and threads > 0)
-    return max(min(SHARED_BYTES_SM // blocks - kernel.plan.shared_bytes, dynamic_limit(kernel)), 0)
+    room = MULTIPROCESSOR.shared // blocks - MULTIPROCESSOR.reserved - kernel.plan.shared_bytes
+    return max(min(room, dynamic_limit(kernel)), 0)
