@@ -133,7 +133,7 @@ def _value(variable: str, kind: Any) -> str:
         return f"({variable}.value or b'').decode(errors='replace')"
     if kind is ctypes.c_void_p:
         return f"{variable}.value or 0"
-    return f"{variable}.value" if hasattr(kind, "value") else variable
+    return f"{variable}.value" if issubclass(kind, ctypes._SimpleCData) else variable
 
 
 def _fail(code: int, function: str, arguments: dict[str, Any]) -> None:

@@ -58,6 +58,8 @@ class GraphExec(Resource):
         cls, graph: Graph, auto_free: bool, upload: object, device_launch: bool, priority: bool
     ) -> GraphExec:
         """See ``Graph.instantiate``."""
+        if auto_free and device_launch:
+            raise ValueError("auto_free does not go with device_launch: free memory in the graph")
         flags = (AUTO_FREE if auto_free else 0) | (DEVICE_LAUNCH if device_launch else 0)
         flags |= NODE_PRIORITY if priority else 0
         stream = 0
@@ -88,7 +90,7 @@ class GraphExec(Resource):
 
     @property
     def flags(self) -> int:
-        """The CUgraphInstantiate_flags it was made with.
+        """The CUgraphInstantiate_flags it was made with, but for that to upload it.
 
         C: cuGraphExecGetFlags
         """

@@ -328,6 +328,7 @@ class Graph(Resource):
             node_priority: whether kernel nodes have priorities of their own, not the stream's.
 
         Raises:
+            ValueError: both *auto_free* and *device_launch*.
             CudaError: it cannot be: its nodes go in a circle, or are used where they must not be.
 
         C: cuGraphInstantiateWithParams, cuGraphInstantiateWithFlags

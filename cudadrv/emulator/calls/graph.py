@@ -12,7 +12,7 @@ from cudadrv.raw import types
 from ..boundary import exported
 from ..graph import NAMES, UPDATE, Exec, Graph, Node, UserObject
 from ..nodes import Condition, graph_memory
-from ..state import Context, Stream, current, find
+from ..state import Context, Stream, captures, current, find
 from ..status import Status, require
 
 EDGE = 8  # bytes of CUgraphEdgeData
@@ -229,9 +229,11 @@ def cuGraphConditionalHandleCreate(
 
 @exported()
 def cuGraphInstantiateWithFlags(graph: int, flags: int) -> Exec:
-    require(not flags & ~15)
+    require(not flags & ~15 and flags & 5 != 5)
     require(not flags & 4, "NOT_SUPPORTED")
-    return Exec(find(Graph, graph), flags)
+    found = find(Graph, graph)
+    require(all(each.graph is not found for each in captures), "ILLEGAL_STATE")
+    return Exec(found, flags)
 
 
 @exported()
@@ -253,7 +255,8 @@ def cuGraphInstantiateWithParams(graph: int, address: int) -> Exec:
 
 @exported()
 def cuGraphExecGetFlags(made: int) -> int:
-    return find(Exec, made).flags
+    # The upload is over.
+    return find(Exec, made).flags & ~2
 
 
 @exported()
