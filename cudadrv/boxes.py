@@ -85,8 +85,8 @@ def linear(
 def copy(dst: End, src: End, box: Box, stream: object) -> None:
     """Copy a box, ordered on *stream*; without one, back when it is done.
 
-    C: cuMemcpyHtoA_v2 and its like, cuMemcpy2D_v2, cuMemcpy2DUnaligned_v2, cuMemcpy3D_v2 and the
-    Async forms
+    C: cuMemcpy2D_v2, cuMemcpy2DUnaligned_v2, cuMemcpy2DAsync_v2, cuMemcpy3D_v2,
+        cuMemcpy3DAsync_v2
     """
     if box.dimensions == 1 and copy_row(dst, src, box, stream):
         return
@@ -113,7 +113,7 @@ def copy_row(dst: End, src: End, box: Box, stream: object) -> bool:
     """Copy a box of one row if the driver has a function for just that.
 
     C: cuMemcpyHtoA_v2, cuMemcpyAtoH_v2, cuMemcpyDtoA_v2, cuMemcpyAtoD_v2, cuMemcpyAtoA_v2,
-    cuMemcpyHtoAAsync_v2, cuMemcpyAtoHAsync_v2
+        cuMemcpyHtoAAsync_v2, cuMemcpyAtoHAsync_v2
     """
     name = f"cuMemcpy{LETTERS[src.kind]}to{LETTERS[dst.kind]}"
     ends = [
