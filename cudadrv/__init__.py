@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from cudadrv.module import Library, load, loading_mode, newest_ptx
     from cudadrv.node import Edge, Node, NodeParams
     from cudadrv.pitched import PitchedMemory, mem_alloc_pitch, memcpy_2d, memcpy_3d
+    from cudadrv.pointers import address_range, dma_buf, pointer_attributes, pointer_kind
     from cudadrv.pool import MemoryPool, StreamMemory, mem_alloc_async
     from cudadrv.stream import Stream
     from cudadrv.tensormap import TensorMap
@@ -119,6 +120,7 @@ HOME = {
     "memory": "DeviceMemory mem_alloc",
     "pitched": "PitchedMemory mem_alloc_pitch memcpy_2d memcpy_3d",
     "module": "Library load loading_mode newest_ptx",
+    "pointers": "address_range dma_buf pointer_attributes pointer_kind",
     "pool": "MemoryPool StreamMemory mem_alloc_async",
     "stream": "Stream",
     "tensormap": "TensorMap",
@@ -208,6 +210,7 @@ __all__ = [
     "TensorMap",
     "TextureObject",
     "WaitNode",
+    "address_range",
     "as_cuda_array",
     "capture_mode",
     "current_context",
@@ -216,6 +219,7 @@ __all__ = [
     "device_array",
     "device_array_like",
     "devices",
+    "dma_buf",
     "driver_version",
     "from_cuda_array_interface",
     "from_dlpack",
@@ -248,6 +252,8 @@ __all__ = [
     "pinned",
     "pinned_array",
     "pinned_array_like",
+    "pointer_attributes",
+    "pointer_kind",
     "set_memory_manager",
     "to_device",
     "use_driver",

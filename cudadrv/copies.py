@@ -9,6 +9,7 @@ from typing import Any
 from cudadrv import checks, driver, raw
 from cudadrv.buffers import Span, host_span
 from cudadrv.context import in_context
+from cudadrv.device import Device
 from cudadrv.host_memory import HostMemory
 from cudadrv.interface import described
 from cudadrv.memory import DeviceMemory
@@ -136,7 +137,8 @@ def memcpy_peer(
     count = copy_size(target, source, nbytes)
     if count == 0:
         return
-    to, since = context_of(dst_context, target.address), context_of(src_context, source.address)
+    to = context_of(dst_context, target.keep, target.address)
+    since = context_of(src_context, source.keep, source.address)
     arguments = (target.address, to, source.address, since, count)
     if stream is None:
         in_context(driver.cuMemcpyPeer, *arguments)
@@ -144,17 +146,25 @@ def memcpy_peer(
         in_context(driver.cuMemcpyPeerAsync, *arguments, stream_handle(stream))
 
 
-def context_of(context: object, address: int) -> int:
+def context_of(context: object, memory: object, address: int) -> int:
     """The handle of *context*; for None, of the one that the memory was allocated in.
+
+    Memory that belongs to no context is reached through the primary one of its device.
 
     C: cuPointerGetAttribute
     """
+    if context is None:
+        context = getattr(memory, "context", 0) or None
     if context is not None:
         return checks.address(getattr(context, "handle", context), "context")
-    found = ctypes.c_void_p()
+    found, ordinal = ctypes.c_void_p(), ctypes.c_int()
     attribute = raw.CU_POINTER_ATTRIBUTE_CONTEXT
     in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)
-    return found.value or 0
+    if found.value:
+        return found.value
+    attribute = raw.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    in_context(driver.cuPointerGetAttribute, ctypes.byref(ordinal), attribute, address)
+    return Device(ordinal.value).primary_context().handle
 
 
 ORDERS = {"stream": 1, "call": 2, "any": 3}

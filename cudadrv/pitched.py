@@ -220,7 +220,7 @@ def memcpy_3d(
     if contexts is None:
         copy(target, source, box, stream)
     else:
-        copy_peer(target, source, box, contexts, stream)
+        copy_peer((target, to.keep), (source, since.keep), box, contexts, stream)
 
 
 def point(at: Sequence[int], count: int, name: str) -> tuple[int, ...]:
@@ -312,9 +312,13 @@ def reach(end: End, box: Box) -> int:
 
 
 def copy_peer(
-    dst: End, src: End, box: Box, contexts: tuple[object, object], stream: object
+    dst: tuple[End, object],
+    src: tuple[End, object],
+    box: Box,
+    contexts: tuple[object, object],
+    stream: object,
 ) -> None:
-    """Copy a box between contexts.
+    """Copy a box between contexts; each end comes with the memory it lies in.
 
     Raises:
         TypeError: an end is host memory.
@@ -322,11 +326,11 @@ def copy_peer(
     C: cuMemcpy3DPeer, cuMemcpy3DPeerAsync
     """
     made = raw.CUDA_MEMCPY3D_PEER()
-    for side, end, context in zip(("dst", "src"), (dst, src), contexts, strict=True):
+    for side, (end, memory), context in zip(("dst", "src"), (dst, src), contexts, strict=True):
         if end.kind == HOST:
             raise TypeError("copies between contexts are from device to device; leave contexts out")
         end.fill(made, side)
-        setattr(made, side + "Context", context_of(context, end.where))
+        setattr(made, side + "Context", context_of(context, memory, end.where))
     made.WidthInBytes, made.Height, made.Depth = box[:3]
     if stream is None:
         in_context(driver.cuMemcpy3DPeer, ctypes.byref(made))

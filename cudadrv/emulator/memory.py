@@ -27,6 +27,7 @@ class Allocation:
     owner: Any = None
     # Of managed memory, what was said in turn: (start, end, what, value).
     said: list[tuple[int, int, str, Any]] = field(default_factory=list)
+    sync: bool = False
     # What is told when it is freed, a pool.
     pool: Any = None
 

@@ -56,6 +56,7 @@ LAYERS = [
     "cudadrv.pool",
     "cudadrv.copies",
     "cudadrv.fills",
+    "cudadrv.pointers",
     "cudadrv.view",
     "cudadrv.dlpack",
     "cudadrv.strided",

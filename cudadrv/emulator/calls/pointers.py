@@ -8,8 +8,8 @@ from typing import Any
 from cudadrv.raw import table, types
 
 from ..boundary import exported
-from ..memory import HOST, MANAGED, REGISTERED
-from ..state import place
+from ..memory import DEVICE, HOST, MANAGED, REGISTERED
+from ..state import place, reach
 from ..status import Status, require
 
 _POINTER = {
@@ -33,12 +33,13 @@ def _describe(address: int) -> dict[str, tuple[Any, int]] | None:
         return None
     context, found = at
     on_host = found.kind in (HOST, REGISTERED)
+    reached = on_host or found.kind == MANAGED
     return {
+        **({"HOST_POINTER": (ctypes.c_void_p, address)} if reached else {}),
         "CONTEXT": (ctypes.c_void_p, context.handle),
         "MEMORY_TYPE": (ctypes.c_uint, 1 if on_host else 2),
         "DEVICE_POINTER": (ctypes.c_uint64, address),
-        "HOST_POINTER": (ctypes.c_void_p, address if on_host or found.kind == MANAGED else 0),
-        "SYNC_MEMOPS": (ctypes.c_int, 1),
+        "SYNC_MEMOPS": (ctypes.c_uint, int(found.sync)),
         "BUFFER_ID": (ctypes.c_uint64, found.number),
         "IS_MANAGED": (ctypes.c_int, int(found.kind == MANAGED)),
         "DEVICE_ORDINAL": (ctypes.c_int, 0),
@@ -46,6 +47,14 @@ def _describe(address: int) -> dict[str, tuple[Any, int]] | None:
         "RANGE_START_ADDR": (ctypes.c_uint64, found.address),
         "RANGE_SIZE": (ctypes.c_size_t, found.size),
         "MAPPED": (ctypes.c_int, 1),
+        "ALLOWED_HANDLE_TYPES": (ctypes.c_uint64, 0),
+        "IS_GPU_DIRECT_RDMA_CAPABLE": (ctypes.c_int, 0),
+        "ACCESS_FLAGS": (ctypes.c_int, 3),
+        "MEMPOOL_HANDLE": (ctypes.c_void_p, found.pool.handle if found.pool else 0),
+        "MAPPING_SIZE": (ctypes.c_size_t, found.size),
+        "MAPPING_BASE_ADDR": (ctypes.c_uint64, found.address),
+        "MEMORY_BLOCK_ID": (ctypes.c_uint64, found.number),
+        "IS_HW_DECOMPRESS_CAPABLE": (ctypes.c_int, 0),
     }
 
 
@@ -86,4 +95,16 @@ def cuPointerGetAttributes(count: int, attributes: int, data: int, address: int)
 
 @exported()
 def cuPointerSetAttribute(value: int, attribute: int, address: int) -> None:
-    require(_describe(address))
+    require(value and attribute == _POINTER["SYNC_MEMOPS"])
+    found = place(address)
+    require(found and found[1].kind in (DEVICE, MANAGED))
+    assert found
+    found[1].sync = bool(ctypes.c_uint.from_address(value).value)
+
+
+@exported()
+def cuMemGetHandleForAddressRange(
+    handle: int, address: int, size: int, kind: int, flags: int
+) -> None:
+    require(handle and size and reach(address, size))
+    raise Status("NOT_SUPPORTED")
