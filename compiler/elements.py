@@ -1,4 +1,4 @@
-"""Types of array elements beyond numbers: dates and durations, short vectors; and C pointers."""
+"""Types beyond numbers: dates, short vectors, C pointers, and arrays that a kernel names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import types
-from .types import Scalar, Stored, Type
+from .types import Array, Literal, Scalar, Stored, Type
 
 NAT = -(2**63)
 _SECONDS = {
@@ -146,6 +146,38 @@ for _base, _alias in _BASES.items():
         VECTORS[_vector.name] = VECTORS[f"{_alias}{_count}"] = _vector
 
 
+class Elementwise(Type):
+    """An expression of arrays, such as ``x + 1``: its elements are computed where they are used.
+
+    Attributes:
+        function: what is called for each element.
+        items: the types of its operands: arrays, such expressions, numbers.
+        dtype: the type of an element.
+        ndim: the number of dimensions.
+    """
+
+    __slots__ = ("dtype", "function", "items", "ndim")
+
+    def __init__(self, function: Any, items: tuple[Type, ...], dtype: Stored, ndim: int) -> None:
+        name = getattr(function, "__name__", "function")
+        super().__init__(f"{name}({', '.join(ty.name for ty in items)})", id(function), items)
+        self.function, self.items, self.dtype, self.ndim = function, items, dtype, ndim
+
+
+class Flat(Type):
+    """The elements of an array in C order, which it does not lie in.
+
+    Attributes:
+        array: the type of the array.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        super().__init__(f"{array.name}.flat", array)
+        self.array = array
+
+
 class CPointer(Type):
     """A C pointer to elements of a type, such as a raw address that a launch passes.
 
@@ -159,3 +191,59 @@ class CPointer(Type):
         element = types.from_dtype(dtype)
         super().__init__(f"CPointer({element.name})", element)
         self.dtype = element
+
+
+# Arrays of the host or the device that a kernel names
+
+
+def is_array_class(cls: type) -> bool:
+    """Whether instances are arrays: NumPy's, or of a library with the CUDA Array Interface."""
+    return issubclass(cls, np.ndarray) or hasattr(cls, "__cuda_array_interface__")
+
+
+def is_captured(ty: Type) -> bool:
+    """Whether it is the type of an array that the kernel's source names."""
+    return isinstance(ty, Literal) and is_array_class(type(ty.value))
+
+
+def captured_type(value: Any, space: str) -> Array:
+    """The type of a captured array; one of the host is constant, one of the device is itself.
+
+    Args:
+        space: the memory in which constants are put.
+    """
+    if isinstance(value, np.ndarray):
+        return Array(types.from_dtype(value.dtype), value.ndim, "C", space, readonly=True)
+    found = value.__cuda_array_interface__
+    dtype = dtype_of(found)
+    order = "C"
+    if found.get("strides") is not None:
+        order = layout(tuple(found["shape"]), tuple(found["strides"]), dtype.itemsize)
+    element = types.from_dtype(dtype)
+    return Array(element, len(found["shape"]), order, "global", readonly=bool(found["data"][1]))
+
+
+def dtype_of(interface: dict[str, Any]) -> np.dtype[Any]:
+    """The dtype of a CUDA Array Interface."""
+    plain: np.dtype[Any] = np.dtype(interface["typestr"])
+    fields = interface.get("descr")
+    return np.dtype(fields) if plain.kind == "V" and fields and fields[0][0] else plain
+
+
+def layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> str:
+    """'C', 'F' or 'A'; an array that is both C and F contiguous is 'C'."""
+    if _is_contiguous(shape[::-1], strides[::-1], itemsize):
+        return "C"
+    return "F" if _is_contiguous(shape, strides, itemsize) else "A"
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether the first axis moves fastest, and each next as far as those before it reach."""
+    if 0 in shape:
+        return True
+    step = itemsize
+    for length, stride in zip(shape, strides, strict=True):
+        if length != 1 and stride != step:
+            return False
+        step *= length
+    return True

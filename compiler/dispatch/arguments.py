@@ -17,7 +17,7 @@ import cudadrv
 from cudadrv import DeviceArray
 
 from .. import types
-from ..elements import CPointer, Time, Vector, VectorValue
+from ..elements import CPointer, Time, Vector, VectorValue, layout
 from ..types import (
     Array,
     Boolean,
@@ -157,25 +157,6 @@ def accepted(ty: Type, strict: bool) -> list[Type]:
             continue
         found.append(canonical(given))
     return found
-
-
-def layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> str:
-    """'C', 'F' or 'A'; an array that is both C and F contiguous is 'C'."""
-    if _is_contiguous(shape[::-1], strides[::-1], itemsize):
-        return "C"
-    return "F" if _is_contiguous(shape, strides, itemsize) else "A"
-
-
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Whether the first axis moves fastest, and each next as far as those before it reach."""
-    if 0 in shape:
-        return True
-    step = itemsize
-    for length, stride in zip(shape, strides, strict=True):
-        if length != 1 and stride != step:
-            return False
-        step *= length
-    return True
 
 
 class Packer:

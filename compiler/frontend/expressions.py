@@ -21,7 +21,10 @@ BINARY: dict[type[ast.operator], Callable[..., Any]] = {
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
     ast.MatMult: operator.matmul,
 }  # fmt: skip
-AUGMENTED = BINARY
+# What an array does in place; anything else has the operator itself.
+AUGMENTED: dict[Callable[..., Any], Callable[..., Any]] = {
+    function: getattr(operator, f"i{function.__name__.rstrip('_')}") for function in BINARY.values()
+}
 UNARY: dict[type[ast.unaryop], Callable[..., Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos,
     ast.Invert: operator.invert, ast.Not: operator.not_,
@@ -86,9 +89,8 @@ class Expressions:
 
     # AST: Constant(constant value, string? kind)
     def visit_Constant(self, node: ast.Constant) -> Instr:
-        if isinstance(node.value, bytes) or node.value is Ellipsis:
-            kind = type(node.value).__name__
-            raise CompileError(f"a {kind} constant is not supported in a kernel", self.span(node))
+        if isinstance(node.value, bytes):
+            raise CompileError("a bytes constant is not supported in a kernel", self.span(node))
         return self.b.const(node.value, self.span(node))
 
     # AST: JoinedStr(expr* values)

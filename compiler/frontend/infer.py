@@ -12,24 +12,34 @@ import types as pytypes
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from .. import types
+from ..elements import Elementwise, is_captured
 from ..errors import CompileError, Span, TypingError
-from ..types import BoundMethod, Closure, Literal, Scalar, Signature, Star, Struct, Type
+from ..types import Array, BoundMethod, Closure, Literal, Scalar, Signature, Star, Struct, Type
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
 from . import internal
 from .calls import Source, bind, check_signature, exact_type, reordered, source_type
+from .expressions import AUGMENTED
 from .folding import fold
 from .ir import Block, Branch, Function, Instr, Jump, Op, Return
 from .syntax import build
 
 MAX_VISITS = 200
+# Where what is written in the kernel language itself stands.
+OWN = __name__.rpartition(".frontend")[0] + ".lang."
+OWN_FOLDER = str(Path(__file__).parents[1] / "lang")
+# The operators of ``x += y`` and its like where x is no array.
+PLAIN = {in_place: function for function, in_place in AUGMENTED.items()}
 # Literals whose attributes are those of the kernel type, not of the Python object.
 VALUES = (int, float, complex, tuple, np.number)
+# Attributes of arrays that the source names which are constants.
+FIXED = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
 
 
 @dataclass(eq=False, slots=True)
@@ -37,6 +47,7 @@ class Typed:
     """A function with the types of one specialisation.
 
     Attributes:
+        captured: the types of the arrays that the source names, by their ids.
         types: the type of each instruction that control can reach.
         matches: for each call of a registry row, the row and its match.
         orders: for each such call, which argument each of the row's parameters gets.
@@ -47,6 +58,7 @@ class Typed:
 
     function: Function
     args: tuple[Type, ...]
+    captured: dict[int, Array] = field(default_factory=dict)
     returns: Type = types.none
     types: dict[Instr, Type] = field(default_factory=dict)
     matches: dict[Instr, tuple[Row, Match]] = field(default_factory=dict)
@@ -63,6 +75,9 @@ class Calls(Protocol):
     libdevice: bool
     debug: bool
     cc: int
+
+    def captured_type(self, value: Any) -> Array:
+        """The type of an array that the source names."""
 
     def call(self, function: Any, args: tuple[Type, ...]) -> tuple[Typed, Type | None]:
         """A specialisation, and what it returns if that is known yet."""
@@ -99,9 +114,22 @@ class Inference:
             elif item.block in self._reached:
                 self._visit(item)
         typed.blocks = [b for b in typed.function.blocks if b in self._reached]
+        self._check_names()
         if not self._waits:
             self._check_types()
         return self._returns()
+
+    def _check_names(self) -> None:
+        """Refuse names for expressions of arrays, which would be computed too late."""
+        if self.typed.function.source.file.startswith(OWN_FOLDER):
+            return
+        for name, value, span in self.typed.function.writes:
+            if isinstance(self.types.get(value), Elementwise):
+                raise TypingError(
+                    f"{name} would need memory for an array: assign to a slice of one, as in "
+                    f"y[:] = ..., or reduce it in the same statement",
+                    span,
+                )
 
     def _check_types(self) -> None:
         """Refuse values that no path gives a type."""
@@ -225,15 +253,21 @@ class Inference:
             ty = self.types.get(arg)
             if ty is None:
                 return None
-            if isinstance(ty, Star):
-                found += ty.items
-            else:
-                found.append(ty)
-        return tuple(found)
+            found += ty.items if isinstance(ty, Star) else (ty,)
+        return tuple(self._settled(ty) for ty in found)
+
+    def _settled(self, ty: Type) -> Type:
+        """*ty*, but that of the array where it is an array that the source names."""
+        if isinstance(ty, Literal) and is_captured(ty):
+            return self.program.captured_type(ty.value)
+        return ty
 
     def _apply(self, instr: Instr) -> Type | None:
         args = self._operands(instr.args)
-        return None if args is None else self._row(instr, instr.attr, args, ())
+        if args is None:
+            return None
+        in_place = instr.attr in PLAIN and not isinstance(args[0], Array)
+        return self._row(instr, PLAIN[instr.attr] if in_place else instr.attr, args, ())
 
     def _row(
         self, instr: Instr, callee: Any, args: tuple[Type, ...], names: tuple[str, ...]
@@ -327,6 +361,10 @@ class Inference:
                 instr.span,
             )
         parameters = build(pyfunc).parameters
+        own = (pyfunc.__module__ or "").startswith(OWN)
+        if not own and any(isinstance(arg, Elementwise) for arg in args):
+            text = f"{parameters.name} takes arrays, not {', '.join(map(str, args))}"
+            raise TypingError(f"{text}: assign the expression to a slice of one first", instr.span)
         sources = bind(parameters, len(args), instr.attr, defaults_of(pyfunc), instr.span)
         bound = tuple(source_type(source, args) for source in sources)
         signature: Signature | None = getattr(callee, "signature", None)
@@ -379,6 +417,8 @@ class Inference:
         owner = self.types.get(instr.args[0])
         if owner is None:
             return None
+        if instr.attr not in FIXED:
+            owner = self._settled(owner)
         if isinstance(owner, Literal) and (
             isinstance(owner.value, enum.Enum) or not isinstance(owner.value, VALUES)
         ):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..elements import captured_type
 from ..errors import CompileError, TypingError
-from ..types import Type
+from ..types import Array, Type
 from ..typing.registry import Registry
 from .functions import LocalFunction
 from .infer import Inference, Typed
@@ -15,6 +16,8 @@ from .ir import Function
 from .syntax import build
 
 MAX_ROUNDS = 8
+# Of the 64 KiB of constant memory that a module has at most.
+CONSTANT_BYTES = 48 * 1024
 MAX_DEPTH = 100
 Key = tuple[Any, tuple[Type, ...]]
 
@@ -46,8 +49,28 @@ class Program:
         self.cc = cc
         self.debug = debug
         self.libdevice = libdevice
+        self.captured: dict[int, Array] = {}
+        self._constant_bytes = 0
         self.functions: dict[Key, Typed] = {}
         self._active: dict[Key, _Frame] = {}
+
+    def captured_type(self, value: Any) -> Array:
+        """The type of an array that the source names; small ones of the host are constant memory.
+
+        Raises:
+            TypingError: a kernel has no such elements.
+        """
+        found = self.captured.get(id(value))
+        if found is None:
+            nbytes = getattr(value, "nbytes", 0)
+            space = "const" if self._constant_bytes + nbytes <= CONSTANT_BYTES else "global"
+            try:
+                found = self.captured[id(value)] = captured_type(value, space)
+            except TypeError as error:
+                raise TypingError(str(error)) from None
+            if found.space == "const":
+                self._constant_bytes += nbytes
+        return found
 
     def specialize(self, function: Any, args: tuple[Type, ...]) -> Typed:
         """Type a Python function, or one defined inside another, and all that it calls.
@@ -100,7 +123,7 @@ class Program:
         unroll: dict[str, int] = {}
         while True:
             form = self._form(function, args, unroll)
-            frame = _Frame(Typed(form, args), len(self._active), assumed)
+            frame = _Frame(Typed(form, args, self.captured), len(self._active), assumed)
             self._active[key] = frame
             try:
                 return form, frame, Inference(self, frame.typed).run()

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from ..errors import CompileError, CompileWarning, Span
 from . import internal
 from .calls import parameters_of
-from .expressions import AUGMENTED, stored
+from .expressions import AUGMENTED, BINARY, stored
 from .functions import Functions, defined
 from .ir import Function, Instr, Op
 from .loops import Loops
@@ -117,7 +117,7 @@ class Syntax(Functions, Loops):
 
     # AST: AugAssign(expr target, operator op, expr value)
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        function = AUGMENTED[type(node.op)]
+        function = BINARY[type(node.op)]
         span = self.span(node)
         if isinstance(node.target, ast.Subscript):
             owner, index = self.visit(node.target.value), self.visit(node.target.slice)
@@ -132,7 +132,8 @@ class Syntax(Functions, Loops):
             self.assign_field(node.target, owner, new, span)
             return
         old = self.read(node.target.id, node.target)
-        self.assign(node.target, self.b.apply(function, [old, self.visit(node.value)], span))
+        args = [old, self.visit(node.value)]
+        self.assign(node.target, self.b.apply(AUGMENTED[function], args, span))
 
     def assign(self, target: ast.expr, value: Instr) -> None:
         """Store *value* to a name, an element, or each name of a tuple."""

@@ -7,6 +7,7 @@ from . import (
     builtin,
     complexes,
     constants,
+    elementwise,
     extern,
     failures,
     indices,
@@ -30,8 +31,8 @@ from . import (
 )
 
 __all__ = [
-    "arrays", "atomics", "bits", "builtin", "complexes", "constants", "extern", "failures",
-    "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods", "numbers",
-    "operators", "pointers", "printing", "ptx", "records", "sync", "times", "tuples", "ufuncs",
-    "vectors", "warp",
+    "arrays", "atomics", "bits", "builtin", "complexes", "constants", "elementwise", "extern",
+    "failures", "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods",
+    "numbers", "operators", "pointers", "printing", "ptx", "records", "sync", "times", "tuples",
+    "ufuncs", "vectors", "warp",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows of arrays, tuples and slices: indexing, views, attributes, len."""
+"""Rows of arrays, tuples and slices: elements, attributes, len."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from .. import types
 from ..errors import TypingError
 from ..frontend import internal
 from ..lowering.builder import Builder
-from ..lowering.casts import cast, shape, strides
-from ..lowering.failures import fail_if
-from ..lowering.models import I8, Value, memory_type
+from ..lowering.casts import shape, strides
+from ..lowering.models import Value
 from ..types import (
     Array,
-    Boolean,
     Closure,
     Integer,
     Literal,
@@ -34,37 +32,10 @@ from ..types import (
 from ..typing.promotion import converts, join
 from ..typing.registry import REGISTRY, Match
 from . import pylib
+from .indexing import check_indices, element, is_element, position, view, view_type
 from .operators import no_lowering
 
 row = REGISTRY.function
-
-
-def index_items(index: Type) -> tuple[Type, ...]:
-    """The indices, one an axis, that a subscript consists of."""
-    if isinstance(index, Literal) and isinstance(index.value, tuple):
-        return tuple(Literal(item) for item in index.value)
-    return index.items if isinstance(index, Tuple) else (index,)
-
-
-def check_indices(owner: Array, index: Type) -> tuple[Type, ...]:
-    """The indices of *owner*, each an integer or a slice.
-
-    Raises:
-        TypingError: one is neither, or there are too many.
-    """
-    items = index_items(index)
-    if len(items) > owner.ndim:
-        raise TypingError(f"{len(items)} indices for an array of {owner.ndim} dimensions")
-    for item in items:
-        ty = number(item)
-        if not isinstance(item, Slice) and (not isinstance(ty, Integer) or isinstance(ty, Boolean)):
-            raise TypingError(f"{widen(item)} cannot index an array: use an int or a slice")
-    return items
-
-
-def is_element(owner: Array, items: tuple[Type, ...]) -> bool:
-    """Whether these indices select one element."""
-    return len(items) == owner.ndim and not any(isinstance(i, Slice) for i in items)
 
 
 def _getitem(owner: Type, index: Type) -> Match | None:
@@ -76,24 +47,7 @@ def _getitem(owner: Type, index: Type) -> Match | None:
         if isinstance(element, Record):
             element = element.placed(owner.space, owner.readonly)
         return Match((None, None), element)
-    return Match((None, None), _view(owner, items))
-
-
-def _view(owner: Array, items: tuple[Type, ...]) -> Array:
-    ndim = owner.ndim - sum(not isinstance(item, Slice) for item in items)
-    return owner.copy(ndim=ndim, layout="C" if _stays_contiguous(owner, items) else "A")
-
-
-def _stays_contiguous(owner: Array, items: tuple[Type, ...]) -> bool:
-    """A C array stays one under integers, then at most one slice of step 1, at the front."""
-    if owner.layout != "C":
-        return False
-    slices = [i for i, item in enumerate(items) if isinstance(item, Slice)]
-    if not slices:
-        return True
-    step = items[slices[0]].items[2]  # type: ignore[attr-defined]
-    unit = isinstance(step, Literal) and step.value in (None, 1)
-    return len(slices) == 1 and slices[0] == len(items) - 1 and unit
+    return Match((None, None), view_type(owner, items))
 
 
 @row(operator.getitem, rule=_getitem, name="array[...]")
@@ -128,113 +82,6 @@ def setitem(b: Builder, match: Match, owner: Value, index: Value, value: Value) 
     assert isinstance(owner.type, Array)
     b.store(element(b, owner, index), value, owner.type.align)
     return Value(types.none)
-
-
-def index_values(b: Builder, index: Value) -> list[Value]:
-    """The indices of a subscript, one an axis."""
-    ty = index.type
-    if isinstance(ty, Literal) and isinstance(ty.value, tuple):
-        return [Value(Literal(item)) for item in ty.value]
-    return b.items(index) if isinstance(ty, Tuple) else [index]
-
-
-def position(b: Builder, index: Value, length: ir.Value, axis: int = 0) -> ir.Value:
-    """An index as 64 bits; a negative one counts from the end."""
-    if b.module.options.bounds:
-        _check_bounds(b, index, length, axis)
-    ty = index.type
-    if isinstance(ty, Literal):
-        constant = b.int64(int(ty.value))
-        return constant if ty.value >= 0 else b.llvm.add(length, constant)
-    leaf = cast(b, index, types.int64).leaf
-    if not ty.signed:  # type: ignore[attr-defined]
-        return leaf
-    negative = b.llvm.icmp_signed("<", leaf, b.int64(0))
-    return b.llvm.select(negative, b.llvm.add(leaf, length), leaf)
-
-
-def _check_bounds(b: Builder, index: Value, length: ir.Value, axis: int) -> None:
-    """Raise IndexError unless -length <= index < length."""
-    ll, zero, place = b.llvm, b.int64(0), cast(b, index, types.int64).leaf
-    if not isinstance(index.type, Integer) or index.type.signed:
-        place = ll.select(ll.icmp_signed("<", place, zero), ll.add(place, length), place)
-    outside = ll.icmp_unsigned(">=", place, length)
-    size = Value(types.int64, (length,))
-    message = ("index ", index, f" is out of bounds for axis {axis} with size ", size)
-    fail_if(b, outside, IndexError, *message)
-
-
-def element(b: Builder, owner: Value, index: Value) -> ir.Value:
-    """The address of one element."""
-    ty = owner.type
-    assert isinstance(ty, Array)
-    lengths = shape(owner)
-    indices = zip(index_values(b, index), lengths, strict=True)
-    places = [position(b, i, n, axis) for axis, (i, n) in enumerate(indices)]
-    pointer = owner.leaves[0]
-    if not places:
-        return pointer
-    if ty.layout == "A":
-        return b.offset(pointer, I8, _dot(b, places, strides(b, owner)))
-    if ty.layout == "F":
-        places, lengths = places[::-1], lengths[::-1]
-    linear = places[0]
-    for place, length in zip(places[1:], lengths[1:], strict=True):
-        linear = b.llvm.add(b.llvm.mul(linear, length, flags=("nsw",)), place, flags=("nsw",))
-    return b.offset(pointer, memory_type(ty.dtype), linear)
-
-
-def _dot(b: Builder, places: list[ir.Value], steps: tuple[ir.Value, ...]) -> ir.Value:
-    total: ir.Value = b.int64(0)
-    for place, step in zip(places, steps, strict=False):
-        total = b.llvm.add(total, b.llvm.mul(place, step))
-    return total
-
-
-def view(b: Builder, owner: Value, index: Value, to: Array) -> Value:
-    """The part of an array that integers and slices select."""
-    items = index_values(b, index)
-    lengths, steps = list(shape(owner)), list(strides(b, owner))
-    starts, new_lengths, new_steps = [], lengths[len(items) :], steps[len(items) :]
-    kept: list[tuple[ir.Value, ir.Value]] = []
-    for axis, (item, length, step) in enumerate(zip(items, lengths, steps, strict=False)):
-        if isinstance(item.type, Slice):
-            start, count, stride = slice_bounds(b, item, length)
-            kept.append((count, b.llvm.mul(step, stride)))
-            starts.append(start)
-        else:
-            starts.append(position(b, item, length, axis))
-    pointer = b.offset(owner.leaves[0], I8, _dot(b, starts, tuple(steps)))
-    new_lengths = [count for count, _ in kept] + new_lengths
-    new_steps = [step for _, step in kept] + new_steps
-    return Value(to, (pointer, *new_lengths, *(new_steps if to.layout == "A" else ())))
-
-
-def slice_bounds(b: Builder, item: Value, length: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Start, count and step of a slice of an axis, clipped as Python's slice.indices does."""
-    start, stop, step = b.items(item)
-    ll, zero, one = b.llvm, b.int64(0), b.int64(1)
-    if isinstance(step.type, Literal) and step.type.value is None:
-        step = Value(Literal(1))
-    stride = cast(b, step, types.int64).leaf
-    backwards = ll.icmp_signed("<", stride, zero)
-    low = ll.select(backwards, b.int64(-1), zero)
-    high = ll.select(backwards, ll.sub(length, one), length)
-
-    def bound(value: Value, default: ir.Value) -> ir.Value:
-        if isinstance(value.type, Literal) and value.type.value is None:
-            return default
-        place = cast(b, value, types.int64).leaf
-        place = ll.select(ll.icmp_signed("<", place, zero), ll.add(place, length), place)
-        place = ll.select(ll.icmp_signed("<", place, low), low, place)
-        return ll.select(ll.icmp_signed(">", place, high), high, place)
-
-    first = bound(start, ll.select(backwards, high, low))
-    last = bound(stop, ll.select(backwards, low, high))
-    span = ll.select(backwards, ll.sub(first, last), ll.sub(last, first))
-    size = ll.select(backwards, ll.neg(stride), stride)
-    count = ll.sdiv(ll.add(span, ll.sub(size, one)), size)
-    return first, ll.select(ll.icmp_signed(">", span, zero), count, zero), stride
 
 
 def _slice(start: Type, stop: Type, step: Type) -> Match | None:
@@ -350,6 +197,8 @@ def _loop_item(owner: Type, index: Type, key: Type) -> Match | None:
             raise TypingError(f"{wide} cannot be gone over by a loop") from None
         assert isinstance(key, Literal)
         raise internal.NeedsUnrollError(key.value, len(wide.items)) from None
+    if match.python is not None:
+        return Match((None, None, None), types.none, python=pylib.item_at)
     return Match((*match.args, None), match.returns, (row_, match))
 
 

@@ -18,7 +18,7 @@ from ..lowering.builder import Builder
 from ..lowering.models import I32, I64, Value, scalar_type
 from ..types import Array, Boolean, Complex, Float, Integer, Literal, Record, Scalar, Type, number
 from ..typing.registry import REGISTRY, Match
-from . import arrays
+from . import indexing
 from .intrinsics import suffix
 from .ptx import Form, assemble, into_register, require
 from .stub import Stub
@@ -199,7 +199,7 @@ def _target(name: str, array: Type, index: Type) -> Type | None:
             raise TypingError(f"atomic.{name}: {index} is no field of {array}")
         align, element = array.field_align(found[0]), found[0]  # type: ignore[arg-type]
     elif isinstance(array, Array):
-        if not arrays.is_element(array, arrays.check_indices(array, index)):
+        if not indexing.is_element(array, indexing.check_indices(array, index)):
             raise TypingError(f"atomic.{name} takes one index for each of {array.ndim} dimensions")
         align, element = array.align, array.dtype
     else:
@@ -259,7 +259,7 @@ def _place(b: Builder, match: Match, array: Value, index: Value) -> Place:
         assert found is not None
         pointer = b.bytes_on(array.leaf, found[1])
     else:
-        pointer = arrays.element(b, array, index)
+        pointer = indexing.element(b, array, index)
     assert isinstance(owner, Array | Record)
     if scope == "cluster":
         require(b, "the scope of a cluster", (9, 0))

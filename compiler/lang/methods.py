@@ -11,13 +11,16 @@ import numpy as np
 from llvmlite import ir
 
 from .. import types
+from ..elements import Elementwise, Flat
 from ..errors import TypingError
 from ..lowering.builder import Builder
 from ..lowering.casts import cast, shape
 from ..lowering.models import I64, Value
 from ..types import Array, Boolean, Integer, Literal, Stored, Tuple, Type, number
+from ..typing.promotion import converts
 from ..typing.registry import REGISTRY, Match
-from . import arrays, pyarrays
+from . import elementwise, pyarrays
+from .indexing import check_indices, view_ndim
 from .memory import constant_dtype
 from .operators import no_lowering
 
@@ -32,10 +35,9 @@ def _assign(owner: Type, index: Type, value: Type) -> Match | None:
         return None
     if owner.readonly:
         raise TypingError("the array is read-only: its elements cannot be assigned")
-    items = arrays.check_indices(owner, index)
-    view = owner.ndim - sum(not isinstance(item, types.Slice) for item in items)
-    ndim = value.ndim if isinstance(value, Array) else 0
-    if not isinstance(value, Array) and number(value) is None:
+    view = view_ndim(owner, check_indices(owner, index))
+    ndim = value.ndim if isinstance(value, Array | Elementwise) else 0
+    if ndim == 0 and not converts(types.widen(value), owner.dtype):
         return None
     if ndim > view:
         raise TypingError(f"an array of {ndim} dimensions does not fit in {view}")
@@ -52,9 +54,7 @@ def address(b: Builder, match: Match, array: Value) -> Value:
 
 
 def _ndim(value: Type) -> Match | None:
-    if isinstance(value, Array):
-        return Match((None,), Literal(value.ndim))
-    return Match((None,), Literal(0)) if number(value) else None
+    return Match((None,), Literal(getattr(value, "ndim", 0)))
 
 
 row(np.ndim, rule=_ndim)(no_lowering)
@@ -63,24 +63,47 @@ REGISTRY.method(Array, "fill", rule=lambda owner, value: Match(
 ))(no_lowering)  # fmt: skip
 
 
+def _order(value: Type, target: Type) -> Match | None:
+    if isinstance(value, Array) and value.ndim > 0:
+        return Match((None, None), types.none, python=pyarrays.array_order)
+    if isinstance(value, Elementwise):
+        return Match((None, None), types.none, python=elementwise.order_of(len(value.items)))
+    return Match((None, None), Literal(0))
+
+
+row(pyarrays.order, rule=_order)(no_lowering)
+
+
 # Reductions by one thread: a.sum(), np.sum(a), and the builtin where Python has one
 
 
-def _whole(function: Callable[..., Any], one: bool = False) -> Callable[[Type], Match | None]:
-    def rule(array: Type) -> Match | None:
-        if not isinstance(array, Array) or array.ndim == 0:
-            return None
-        if one and array.ndim != 1:
-            raise TypingError(f"{function.__name__} works on arrays of one dimension here")
-        return Match((None,), types.none, python=function)
+def _is_whole(array: Type) -> bool:
+    return isinstance(array, Array | Elementwise) and array.ndim > 0
+
+
+def _whole(function: Callable[..., Any]) -> Callable[[Type], Match | None]:
+    return lambda array: Match((None,), types.none, python=function) if _is_whole(array) else None
+
+
+def _with_ddof(function: Callable[..., Any]) -> Callable[..., Match | None]:
+    def rule(array: Type, ddof: Type | None = None) -> Match | None:
+        given = (None,) if ddof is None else (None, types.py_int)
+        return Match(given, types.none, python=function) if _is_whole(array) else None
 
     return rule
+
+
+def _searchsorted(a: Type, v: Type, side: Type | None = None) -> Match | None:
+    if not isinstance(a, Array) or a.ndim != 1 or number(v) is None:
+        return None
+    given = (None, None) if side is None else (None, None, None)
+    return Match(given, types.py_int, python=pyarrays.searchsorted)
 
 
 _REDUCTIONS = (
     ("sum", pyarrays.array_sum, np.sum, builtins.sum),
     ("prod", pyarrays.array_prod, np.prod, None),
-    ("mean", pyarrays.array_mean, np.mean, None),
+    ("mean", pyarrays.array_mean, np.mean, np.average),
     ("any", pyarrays.array_any, np.any, builtins.any),
     ("all", pyarrays.array_all, np.all, builtins.all),
     ("min", pyarrays.array_min, np.min, builtins.min),
@@ -88,10 +111,24 @@ _REDUCTIONS = (
     ("argmin", pyarrays.argmin, np.argmin, None),
     ("argmax", pyarrays.argmax, np.argmax, None),
 )
+_OF_NUMPY = (
+    (np.ptp, pyarrays.array_ptp), (np.count_nonzero, pyarrays.count_nonzero),
+    (np.nansum, pyarrays.nan_sum), (np.nanmean, pyarrays.nan_mean),
+    (np.nanmin, pyarrays.nan_min), (np.nanmax, pyarrays.nan_max),
+)  # fmt: skip
 for _name, _function, *_callees in _REDUCTIONS:
-    _rule = _whole(_function, one=_name.startswith("arg"))
+    _rule = _whole(_function)
     row(*(c for c in _callees if c), rule=_rule, name=_name)(no_lowering)
-    REGISTRY.method(Array, _name, _rule)(no_lowering)
+    for _owner in (Array, Elementwise):
+        REGISTRY.method(_owner, _name, _rule)(no_lowering)
+for _callee, _function in _OF_NUMPY:
+    row(_callee, rule=_whole(_function), name=_callee.__name__)(no_lowering)
+for _name, _function in (("var", pyarrays.array_var), ("std", pyarrays.array_std)):
+    row(getattr(np, _name), rule=_with_ddof(_function), name=_name)(no_lowering)
+    for _owner in (Array, Elementwise):
+        REGISTRY.method(_owner, _name, _with_ddof(_function))(no_lowering)
+row(np.searchsorted, rule=_searchsorted)(no_lowering)
+REGISTRY.method(Array, "searchsorted", _searchsorted)(no_lowering)
 
 
 # Views of contiguous arrays
@@ -155,10 +192,41 @@ def ravel(b: Builder, match: Match, owner: Value) -> Value:
     return Value(match.returns, (owner.leaves[0], _product(b, list(shape(owner)))))
 
 
-@REGISTRY.attribute(Array, "flat", lambda owner: _ravel(owner).returns)  # type: ignore[union-attr]
+def _flat(owner: Array) -> Type:
+    return owner.copy(ndim=1) if owner.layout == "C" and owner.ndim > 0 else Flat(owner)
+
+
+@REGISTRY.attribute(Array, "flat", _flat)
 def flat(b: Builder, owner: Value, ty: Type) -> Value:
-    """The elements in order"""
-    return ravel(b, Match((None,), ty), owner)
+    """The elements in C order"""
+    return ravel(b, Match((None,), ty), owner) if isinstance(ty, Array) else Value(ty, owner.leaves)
+
+
+def _flat_item(owner: Type, index: Type) -> Match | None:
+    if not isinstance(owner, Flat) or not isinstance(number(index), Integer):
+        return None
+    return Match((owner.array, types.py_int), types.none, python=pyarrays.flat_item)
+
+
+def _set_flat_item(owner: Type, index: Type, value: Type) -> Match | None:
+    if not isinstance(owner, Flat) or not isinstance(number(index), Integer):
+        return None
+    return Match((owner.array, types.py_int, None), types.none, python=pyarrays.set_flat_item)
+
+
+def _flat_length(value: Type) -> Match | None:
+    return Match((None,), types.py_int) if isinstance(value, Flat) else None
+
+
+row(operator.getitem, rule=_flat_item, name="flat[...]")(no_lowering)
+row(operator.setitem, rule=_set_flat_item, name="flat[...] = ")(no_lowering)
+
+
+@row(builtins.len, rule=_flat_length)
+def flat_length(b: Builder, match: Match, value: Value) -> Value:
+    """The number of elements"""
+    lengths = shape(Value(value.type.array, value.leaves))  # type: ignore[attr-defined]
+    return Value(types.py_int, (_product(b, list(lengths)),))
 
 
 def _view(owner: Type, dtype: Type) -> Match | None:

@@ -24,18 +24,64 @@ def part(value: Any, index: Any, target: Any) -> Any:
     return value[0] if value.shape[0] == 1 else value[index]
 
 
+# How what is read lies to what is written: the same or apart, below, above, or across.
+BELOW, ABOVE, ACROSS = 1, 2, 4
+
+
+def lowest(array: Any) -> Any:
+    """The lowest address of an element."""
+    place = address(array)
+    for length, step in zip(array.shape, array.strides, strict=True):
+        place += min(0, (length - 1) * step)
+    return place
+
+
+def highest(array: Any) -> Any:
+    """The address behind the highest element."""
+    place = address(array) + array.itemsize
+    for length, step in zip(array.shape, array.strides, strict=True):
+        place += max(0, (length - 1) * step)
+    return place
+
+
+def array_order(value: Any, target: Any) -> Any:
+    """How an array that is read lies to the target of an assignment."""
+    if value.size == 0 or lowest(value) >= highest(target) or lowest(target) >= highest(value):
+        return 0
+    if value.ndim != target.ndim or value.shape != target.shape:
+        return ACROSS
+    if value.strides != target.strides:
+        return ACROSS
+    if address(value) == address(target):
+        return 0
+    return BELOW if (address(value) < address(target)) == (target.strides[0] >= 0) else ABOVE
+
+
+def order(value: Any, target: Any) -> Any:
+    """The same for anything that is assigned; the compiler has rows for it."""
+    return array_order(value, target) if np.ndim(value) > 0 else 0
+
+
 def assign(target: Any, value: Any) -> None:
-    """``target[...] = value``, backwards where the value overlaps the target from below."""
+    """``target[...] = value``, backwards where what is read overlaps the target from below."""
+    if target.ndim == 0:
+        target[()] = value
+        return
+    found = order(value, target)
+    if found > ABOVE:
+        raise ValueError("an assignment reads its target in another order: copy that first")
+    walk(target, value, found == BELOW)
+
+
+def walk(target: Any, value: Any, backwards: Any) -> None:
+    """Assign element by element."""
     count = target.shape[0]
-    backwards = False
-    if np.ndim(value) > 0:
-        backwards = address(value) < address(target)
     for step in range(count):
         i = count - 1 - step if backwards else step
         if target.ndim == 1:
             target[i] = part(value, i, target)
         else:
-            assign(target[i], part(value, i, target))
+            walk(target[i], part(value, i, target), backwards)
 
 
 def setitem(array: Any, index: Any, value: Any) -> None:
@@ -139,21 +185,116 @@ def larger_number(x: Any, y: Any) -> Any:
 
 
 def argmin(array: Any) -> Any:
-    """The index of the first smallest element of a 1-d array, or of the first nan."""
-    best = 0
+    """The index of the first smallest element in order, or of the first nan."""
+    best, place = flat_item(array, 0), 0
     for i in range(1, array.size):
-        if array[best] == array[best] and not array[i] >= array[best]:
-            best = i
-    return best
+        item = flat_item(array, i)
+        if best == best and not item >= best:
+            best, place = item, i
+    return place
 
 
 def argmax(array: Any) -> Any:
-    """The index of the first largest element of a 1-d array, or of the first nan."""
-    best = 0
+    """The index of the first largest element in order, or of the first nan."""
+    best, place = flat_item(array, 0), 0
     for i in range(1, array.size):
-        if array[best] == array[best] and not array[i] <= array[best]:
-            best = i
+        item = flat_item(array, i)
+        if best == best and not item <= best:
+            best, place = item, i
+    return place
+
+
+def flat_item(array: Any, index: Any) -> Any:
+    """The element at a place in C order, also of arrays that are not contiguous."""
+    if array.ndim == 1:
+        return array[index]
+    inner = array.size // array.shape[0]
+    return flat_item(array[index // inner], index % inner)
+
+
+def set_flat_item(array: Any, index: Any, value: Any) -> None:
+    """Assign the element at a place in C order."""
+    if array.ndim == 1:
+        array[index] = value
+    else:
+        inner = array.size // array.shape[0]
+        set_flat_item(array[index // inner], index % inner, value)
+
+
+def array_var(array: Any, ddof: Any = 0) -> Any:
+    """The variance of all elements, in two passes."""
+    mean = array_mean(array)
+    total = mean * 0
+    for i in range(array.size):
+        part_ = flat_item(array, i) - mean
+        total += part_ * part_
+    return total / (array.size - ddof)
+
+
+def array_std(array: Any, ddof: Any = 0) -> Any:
+    """The standard deviation of all elements."""
+    return np.sqrt(array_var(array, ddof))
+
+
+def array_ptp(array: Any) -> Any:
+    """The largest minus the smallest element."""
+    return array_max(array) - array_min(array)
+
+
+def count_nonzero(array: Any) -> Any:
+    """How many elements are not zero."""
+    total = 0
+    for i in range(array.size):
+        if flat_item(array, i):
+            total += 1
+    return total
+
+
+def nan_sum(array: Any) -> Any:
+    """The sum of the elements that are numbers."""
+    total = 0.0 if array.dtype.kind == "f" else 0
+    for i in range(array.size):
+        item = flat_item(array, i)
+        if item == item:
+            total += item
+    return total
+
+
+def nan_mean(array: Any) -> Any:
+    """The mean of the elements that are numbers."""
+    total, count = nan_sum(array), 0
+    for i in range(array.size):
+        item = flat_item(array, i)
+        count += item == item
+    return total / count
+
+
+def nan_min(array: Any) -> Any:
+    """The smallest element that is a number."""
+    best = flat_item(array, 0)
+    for i in range(1, array.size):
+        best = smaller_number(best, flat_item(array, i))
     return best
+
+
+def nan_max(array: Any) -> Any:
+    """The largest element that is a number."""
+    best = flat_item(array, 0)
+    for i in range(1, array.size):
+        best = larger_number(best, flat_item(array, i))
+    return best
+
+
+def searchsorted(a: Any, v: Any, side: Any = "left") -> Any:
+    """Where in a sorted array v belongs: before those that are equal, or after."""
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < v or (side == "right" and a[middle] == v):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:

@@ -140,3 +140,8 @@ def contains(items: Any, value: Any) -> Any:
 def half_power(base: Any, exponent: Any) -> Any:
     """base ** exponent of float16, in float32."""
     return np.float16(math.pow(np.float32(base), np.float32(exponent)))
+
+
+def item_at(owner: Any, index: Any, key: Any) -> Any:
+    """The item at an index of what a loop goes over."""
+    return owner[index]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from llvmlite import ir
 
 from .. import types
@@ -84,6 +85,7 @@ class Module:
     layout: Layout = field(init=False)
     failures: list[Failure] = field(default_factory=list)
     debug: Debug | None = field(init=False, default=None)
+    constants: dict[int, ir.GlobalVariable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.llvm.triple = self.dialect.triple
@@ -100,6 +102,17 @@ class Module:
         found = self.llvm.globals.get(name)
         if found is None:
             found = ir.Function(self.llvm, ir.FunctionType(returns, list(args)), name)
+        return found
+
+    def constant(self, source: np.ndarray[Any, Any], space: str) -> ir.GlobalVariable:
+        """The elements of an array of the host, once a module."""
+        found = self.constants.get(id(source))
+        if found is None:
+            data = bytearray(source.tobytes() or b"\0")
+            found = self.variable("constant", ir.ArrayType(I8, len(data)), space, 16)
+            found.initializer = ir.Constant(found.value_type, data)
+            found.global_constant = True
+            self.constants[id(source)] = found
         return found
 
     def variable(self, name: str, ty: ir.Type, space: str, align: int) -> ir.GlobalVariable:
@@ -178,6 +191,19 @@ class Builder:
         kind = ir.FunctionType(returns, [arg.type for arg in args])
         code = ir.instructions.InlineAsm(kind, text, constraints, effects)
         return self.llvm.call(code, list(args), attrs=("convergent",) if convergent else ())
+
+    # Arrays that the source names
+
+    def captured(self, source: Any, ty: types.Array) -> Value:
+        """An array of the host as a constant of the module; one of the device where it lies."""
+        if isinstance(source, np.ndarray):
+            pointer = self.untyped(self.module.constant(source, ty.space))
+            return Value(ty, (pointer, *map(self.int64, source.shape)))
+        found = source.__cuda_array_interface__
+        address = self.int64(found["data"][0] or 0)
+        pointer = self.llvm.inttoptr(address, self.layout.pointer(ty.space))
+        steps = found["strides"] if ty.layout == "A" else ()
+        return Value(ty, (pointer, *map(self.int64, (*found["shape"], *steps))))
 
     # Pointers
 

@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from .. import types
-from ..elements import NAT, Time
+from ..elements import NAT, Flat, Time
 from ..errors import TypingError
 from ..types import (
     Array,
@@ -56,8 +56,10 @@ def cast(b: Builder, value: Value, to: Type) -> Value:
     if isinstance(given, Record) and isinstance(to, Record) and given.dtype == to.dtype:
         pointer = value.leaf if given.space == to.space else b.to_generic(value.leaf)
         return Value(to, (pointer,))
+    if isinstance(given, Flat):
+        value, given = Value(given.array, value.leaves), given.array
     if isinstance(given, Array) and isinstance(to, Array):
-        return _array(b, value, given, to)
+        return value if given == to else _array(b, value, given, to)
     raise TypingError(f"{given} cannot be converted to {to}")
 
 

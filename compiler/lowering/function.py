@@ -9,6 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from .. import types
+from ..elements import is_captured
 from ..errors import CompileError, Span
 from ..frontend.calls import Source
 from ..frontend.infer import Typed
@@ -161,7 +162,14 @@ class Lowering:
     def value(self, instr: Instr) -> Value:
         """The value of an instruction lowered before."""
         ty = self.typed.types.get(instr)
-        return Value(ty) if isinstance(ty, Literal) else self.values[instr]
+        return self._settled(Value(ty)) if isinstance(ty, Literal) else self.values[instr]
+
+    def _settled(self, value: Value) -> Value:
+        """*value*; the array itself where it is one that the source names."""
+        if not is_captured(value.type):
+            return value
+        source = value.type.value  # type: ignore[attr-defined]
+        return self.b.captured(source, self.typed.captured[id(source)])
 
     def _terminator(self, block: Block) -> None:
         end = block.terminator
@@ -247,7 +255,8 @@ class Lowering:
         values: list[Value] = []
         for arg in instr.args[1:] if instr.op is Op.CALL else instr.args:
             value = self.value(arg)
-            values += self.b.items(value) if isinstance(value.type, Star) else [value]
+            items = self.b.items(value) if isinstance(value.type, Star) else [value]
+            values += map(self._settled, items)
         if instr.op is not Op.CALL:
             return values
         callee = self.value(instr.args[0])

@@ -92,6 +92,8 @@ MODELS: dict[type[Type], Callable[[Layout, Any], list[ir.Type]]] = {
     types.Struct: _items,
     elements.Time: lambda layout, ty: [I64],
     elements.Vector: lambda layout, ty: [scalar_type(ty.base)] * ty.count,
+    elements.Elementwise: _items,
+    elements.Flat: lambda layout, ty: layout.leaves(ty.array),
     elements.CPointer: lambda layout, ty: [layout.pointer()],
     types.NoneType: lambda layout, ty: [],
     types.Literal: lambda layout, ty: [],
