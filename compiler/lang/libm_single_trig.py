@@ -52,9 +52,11 @@ def reduced(x: Any) -> Any:
     if abs(x) < LARGE:
         n = rint(x * TWO_OVER_PI_NEAREST)
         r = fma(n, -SINGLE_HALF_PI0, x)
-        h = fma(n, -SINGLE_HALF_PI1, r)
-        l = fma(n, -SINGLE_HALF_PI2, fma(n, -SINGLE_HALF_PI1, r - h))  # noqa: E741
-        return h, l, int(n) & 3
+        # r is exact. Near a multiple of pi/2 nearly all of it cancels, so the next must be, too.
+        w = mul(n, SINGLE_HALF_PI1)
+        h, l = two_sum(r, -w)  # noqa: E741
+        rest = fma(n, SINGLE_HALF_PI2, fma(n, SINGLE_HALF_PI1, -w))
+        return h, l - rest, int(n) & 3
     h, l, n = reduced_by_digits(abs(x))  # noqa: E741
     if x < 0.0:
         return -h, -l, -n & 3
@@ -132,9 +134,25 @@ def tan(x: Any) -> Any:
     if not abs(x) < INF:
         return NAN
     h, l, n = reduced(x)  # noqa: E741
-    s = sin_kernel(h, l)
-    c = cos_kernel(h, l)
-    return -c / s if n & 1 else s / c
+    z = mul(h, h)
+    rest = fma(h * z, single_sin_tail(z), l)
+    s = h + rest
+    s_low = (h - s) + rest
+    half = 0.5 * z
+    w = 1.0 - half
+    rest = ((1.0 - w) - half) + fma(z * z, single_cos_tail(z), -(h * l))
+    c = w + rest
+    c_low = (w - c) + rest
+    if n & 1:
+        return -ratio(c, c_low, s, s_low)
+    return ratio(s, s_low, c, c_low)
+
+
+def ratio(a: Any, a_low: Any, b: Any, b_low: Any) -> Any:
+    """(a + a_low) / (b + b_low), rounded nearly once."""
+    inverse = 1.0 / b
+    q = mul(a, inverse)
+    return q + (fma(-q, b, a) + (a_low - q * b_low)) * inverse
 
 
 def reduced_turns(x: Any) -> Any:
