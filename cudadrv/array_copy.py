@@ -27,15 +27,16 @@ class ArrayRegion:
     Attributes:
         array: what it is a part of.
         shape: its lengths, without those that an int index chose.
+        starts, lengths: of each dimension of the array.
     """
 
     def __init__(self, array: CudaArray, key: Any) -> None:
         """Take what *key*, ints and slices of step 1, chooses; ``array[key]`` is shorter."""
         self.array = array
         keys = whole_key(key, len(array.shape), array.shape)
-        self._starts, lengths = zip(*map(cut, keys, array.shape), strict=True)
+        self.starts, lengths = zip(*map(cut, keys, array.shape), strict=True)
         self._kept = [isinstance(part, slice) for part in keys]
-        self._lengths = lengths
+        self.lengths = lengths
         self.shape = tuple(n for n, kept in zip(lengths, self._kept, strict=True) if kept)
 
     def __repr__(self) -> str:
@@ -124,15 +125,15 @@ class ArrayRegion:
     @property
     def box(self) -> Box:
         """What a copy of it moves."""
-        depth, height, width = self._axes(self._lengths, 1)
+        depth, height, width = self._axes(self.lengths, 1)
         itemsize = self.dtype.itemsize * self.array.channels
-        dimensions = 3 if self.array.layout.is_layered else len(self._lengths)
+        dimensions = 3 if self.array.layout.is_layered else len(self.lengths)
         return Box(width * itemsize, height, depth, dimensions)
 
     @property
     def end(self) -> End:
         """It as one side of a copy."""
-        z, y, x = self._axes(self._starts, 0)
+        z, y, x = self._axes(self.starts, 0)
         itemsize = self.dtype.itemsize * self.array.channels
         return End(ARRAY, self.array.handle, x * itemsize, y, z)
 
@@ -166,7 +167,7 @@ class ArrayRegion:
         tail = len(self.array.layout.format.tail)
         strides = list(other.strides[: other.ndim - tail])
         steps = [strides.pop(0) if kept else None for kept in self._kept]
-        steps = [s if n > 1 else None for s, n in zip(steps, self._lengths, strict=True)]
+        steps = [s if n > 1 else None for s, n in zip(steps, self.lengths, strict=True)]
         plane, row, element = self._axes(steps, None)
         itemsize = self.dtype.itemsize
         if tail and other.strides[-1] != itemsize:

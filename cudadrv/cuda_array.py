@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import driver, raw
+from cudadrv import array_memory, driver, raw
 from cudadrv.array_copy import ArrayRegion
-from cudadrv.array_layout import ArrayLayout, check_limits, make_layout
+from cudadrv.array_layout import FLAGS, ArrayLayout, check_limits, make_layout
 from cudadrv.context import Resource, current_context
 from cudadrv.errors import ClosedError
 from cudadrv.memory import memory_hint
@@ -81,6 +81,41 @@ class _Layered(Resource):
         device = current_context().device.handle
         answer = self._ask("GetMemoryRequirements", device)
         return answer.size, answer.alignment
+
+    def map_memory(
+        self, memory: Any, offset: int = 0, part: Any = ..., level: int = 0, stream: object = None
+    ) -> None:
+        """Let physical memory hold a part of an array made with ``sparse=True``.
+
+        Args:
+            memory: from cuMemCreate, made as a tile pool for sparse arrays: its handle, or an
+                object with that.
+            offset: where in the memory, in bytes.
+            part: an index as of the array's level, of whole tiles (``sparse_properties``); of
+                layered arrays it begins with the layer. An array made with ``deferred=True`` is
+                mapped as a whole.
+            level: of a mipmapped array.
+            stream: orders it before what uses the array.
+
+        Raises:
+            ValueError: the array has memory of its own.
+
+        C: cuMemMapArrayAsync
+        """
+        made = array_memory.operation(self, memory, offset)
+        if not self.layout.flags & FLAGS["deferred"]:
+            array_memory.enter_part(made, ArrayRegion(self._level(level), part), level)
+        array_memory.queue(made, stream)
+
+    def unmap_memory(self, part: Any = ..., level: int = 0, stream: object = None) -> None:
+        """Undo ``map_memory`` of the same part.
+
+        C: cuMemMapArrayAsync
+        """
+        self.map_memory(None, 0, part, level, stream)
+
+    def _level(self, level: int) -> CudaArray:
+        raise NotImplementedError
 
 
 class CudaArray(_Layered):
@@ -169,6 +204,11 @@ class CudaArray(_Layered):
             IndexError: out of range, too many, or of another kind.
         """
         return ArrayRegion(self, key)
+
+    def _level(self, level: int) -> CudaArray:
+        if level:
+            raise IndexError(f"level {level}: only mipmapped arrays have levels")
+        return self
 
     @property
     def region(self) -> ArrayRegion:
@@ -265,6 +305,24 @@ class MipmappedArray(_Layered):
         if not -self._count <= number < self._count:
             raise IndexError(f"level {level}: there are {self._count}")
         return CudaArray.adopt(self._ask("GetLevel", number % self._count), self)
+
+    def _level(self, level: int) -> CudaArray:
+        return self[level]
+
+    def map_tail(self, memory: Any, offset: int = 0, layer: int = 0, stream: object = None) -> None:
+        """Let physical memory hold the levels that are smaller than a tile; None undoes it.
+
+        Args:
+            memory, offset, stream: as for ``map_memory``.
+            layer: whose tail, where each layer has one.
+
+        C: cuMemMapArrayAsync
+        """
+        made = array_memory.operation(self, memory, offset)
+        made.subresourceType = array_memory.TAIL
+        made.subresource.miptail.layer = operator.index(layer)
+        made.subresource.miptail.size = self.sparse_properties.miptailSize
+        array_memory.queue(made, stream)
 
 
 def level_count(layout: ArrayLayout, levels: int | None) -> int:

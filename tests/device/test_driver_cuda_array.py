@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 import cudadrv as cu
+from cudadrv import raw
 
 DTYPES = ["uint8", "uint16", "uint32", "int8", "int16", "int32", "float16", "float32"]
 SHAPES = [
@@ -337,3 +340,16 @@ def test_too_much_memory(context):
     """OutOfMemory says what was asked for and what there is."""
     with pytest.raises(MemoryError, match=r"asked for shape=\(16384, 16384, 16384\).*free"):
         cu.CudaArray((16384, 16384, 16384), np.float32, 4)
+
+
+def test_arrays_of_other_code(context):
+    """An array that was made by a raw call is adopted, used and left to its maker."""
+    record = raw.CUDA_ARRAY_DESCRIPTOR(Width=8, Height=4, Format=32, NumChannels=2)
+    made = ctypes.c_void_p()
+    assert raw.cuArrayCreate(ctypes.byref(made), ctypes.byref(record)) == 0
+    adopted = cu.CudaArray.adopt(made.value)
+    host = np.arange(64, dtype=np.float32).reshape(4, 8, 2)
+    adopted.copy_from(host)
+    assert np.array_equal(adopted.copy_to_host(), host)
+    adopted.close()
+    assert raw.cuArrayDestroy(made.value) == 0

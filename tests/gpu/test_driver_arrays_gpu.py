@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cudadrv as cu
-from cudadrv import raw
+from cudadrv import driver, raw
 
 
 @pytest.fixture
@@ -65,14 +65,55 @@ def test_compressed_formats(context):
         array.copy_to_host()
 
 
-def test_arrays_of_other_code(context):
-    """An array that was made by a raw call is adopted, used and left to its maker."""
-    record = raw.CUDA_ARRAY_DESCRIPTOR(Width=8, Height=4, Format=32, NumChannels=2)
-    made = ctypes.c_void_p()
-    assert raw.cuArrayCreate(ctypes.byref(made), ctypes.byref(record)) == 0
-    adopted = cu.CudaArray.adopt(made.value)
-    host = np.arange(64, dtype=np.float32).reshape(4, 8, 2)
-    adopted.copy_from(host)
-    assert np.array_equal(adopted.copy_to_host(), host)
-    adopted.close()
-    assert raw.cuArrayDestroy(made.value) == 0
+@pytest.fixture
+def tiles(context):
+    """The handle of 4 MiB of physical memory for tiles."""
+    wanted = raw.CUmemAllocationProp(type=raw.CU_MEM_ALLOCATION_TYPE_PINNED)
+    wanted.location.type, wanted.location.id = raw.CU_MEM_LOCATION_TYPE_DEVICE, 0
+    wanted.allocFlags.usage = raw.CU_MEM_CREATE_USAGE_TILE_POOL
+    handle = driver.cuMemCreate(4 << 20, ctypes.byref(wanted), 0)
+    yield handle
+    driver.cuMemRelease(handle)
+
+
+def test_sparse_arrays_take_memory(has, tiles):
+    """The part that has memory keeps its elements; the memory can be given to another part."""
+    has("SPARSE_CUDA_ARRAY_SUPPORTED")
+    array = cu.CudaArray((512, 512), np.float32, sparse=True)
+    host = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
+    for rows in (slice(0, 256), slice(256, 512)):
+        array.map_memory(tiles, 0, rows)
+        array[rows].copy_from(host)
+        assert np.array_equal(array[rows].copy_to_host(), host)
+        array.unmap_memory(rows)
+    cu.current_context().synchronize()
+
+
+def test_sparse_levels_take_memory(has, tiles):
+    """A level and the tail of the small levels have memory of their own."""
+    has("SPARSE_CUDA_ARRAY_SUPPORTED")
+    whole = cu.MipmappedArray((512, 512), np.float32, sparse=True)
+    whole.map_memory(tiles, 0, level=0)
+    whole.map_tail(tiles, 2 << 20)
+    host = np.arange(512 * 512, dtype=np.float32).reshape(512, 512)
+    whole[0].copy_from(host)
+    last = whole[len(whole) - 1]
+    last.copy_from(np.full(last.shape, 7, np.float32))
+    assert np.array_equal(whole[0].copy_to_host(), host)
+    assert last.copy_to_host().tolist() == [[7]]
+    whole.unmap_memory(level=0)
+    whole.map_tail(None)
+    cu.current_context().synchronize()
+
+
+def test_deferred_arrays_take_memory(has, tiles):
+    """An array made without memory works once it has some."""
+    has("DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED")
+    array = cu.CudaArray((512, 512), np.float32, deferred=True)
+    assert array.memory_requirements[0] <= 4 << 20
+    array.map_memory(tiles)
+    host = np.arange(512 * 512, dtype=np.float32).reshape(512, 512)
+    array.copy_from(host)
+    assert np.array_equal(array.copy_to_host(), host)
+    array.unmap_memory()
+    cu.current_context().synchronize()

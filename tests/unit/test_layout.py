@@ -67,6 +67,7 @@ LAYERS = [
     "cudadrv.hostarray",
     "cudadrv.array_layout",
     "cudadrv.array_copy",
+    "cudadrv.array_memory",
     "cudadrv.cuda_array",
     "cudadrv.green",
     "cudadrv.launch_config",
