@@ -34,6 +34,7 @@ from .dispatch.ahead import (
     compile_ptx,
     compile_ptx_for_current_device,
 )
+from .dispatch.forall import ForAll
 from .dispatch.jit import AutoJitCUDAKernel, DeviceFunction, jit
 from .dispatch.kernel import CUDAKernel, CUDAKernelBase
 from .dispatch.linking import (
@@ -47,6 +48,7 @@ from .dispatch.linking import (
     Object,
     PTXSource,
 )
+from .dispatch.transfers import In, InOut, Out
 from .elements import VECTORS, CPointer, NPDatetime, NPTimedelta
 from .errors import CompileError, CompileWarning, TypingError
 from .lang import libdevice
@@ -239,10 +241,14 @@ __all__ = [
     "Event",
     "ExternFunction",
     "Fatbin",
+    "ForAll",
+    "In",
+    "InOut",
     "LinkableCode",
     "NPDatetime",
     "NPTimedelta",
     "Object",
+    "Out",
     "PTXSource",
     "Signature",
     "Stream",

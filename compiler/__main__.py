@@ -41,7 +41,10 @@ def inspect(item: Item, arch: str, stages: list[str]) -> None:
     target = target_of(arch)
     made = compile_function(item.pyfunc, item.signature, target, settings_of(item.options))
     for stage in stages:
-        text = annotate(made.typed) if stage == "source" else code(made, target, stage)
+        if stage == "source":
+            text = annotate(made.typed) if made.typed else made.annotated
+        else:
+            text = code(made, target, stage)
         print(f"-- {made.name}: {stage}\n{text.rstrip()}\n")
 
 

@@ -7,6 +7,7 @@ the type of a NumPy scalar that it meets. A *Literal* is a value known while com
 from __future__ import annotations
 
 import enum
+import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ class Type:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        slots = (name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()))
+        state = {name: getattr(self, name) for name in slots if name != "_hash"}
+        return _unpickled, (type(self), state)
 
     def __getitem__(self, index: Any) -> Array:
         """The array type with this element type: ``float32[:]``, ``float32[:, ::1]``."""
@@ -489,3 +495,17 @@ def _short(value: Any) -> str:
     if isinstance(value, enum.Enum):
         return str(value)
     return getattr(value, "__name__", None) or type(value).__name__
+
+
+@functools.cache
+def _named() -> dict[Type, Type]:
+    """The types that this module names, of which there is one object each."""
+    return {value: value for value in globals().values() if isinstance(value, Type)}
+
+
+def _unpickled(cls: type[Type], state: dict[str, Any]) -> Type:
+    made = cls.__new__(cls)
+    for name, value in state.items():
+        setattr(made, name, value)
+    made._hash = hash(made.key)  # Hashes of text differ among processes.
+    return _named().get(made, made)

@@ -8,7 +8,7 @@ import enum
 import functools
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ from ..types import (
     Tuple,
     Type,
 )
+from .transfers import InOut, Transfer, Writeback, on_device
 
-Writeback = Callable[[], None]
 # From classes to what gives the types of their instances, and from classes of types to struct
 # codes and what gives the leaves of a value: those that extending.py adds.
 TYPEOF: dict[type, Callable[[Any], Type]] = {}
@@ -54,6 +54,8 @@ def typeof(value: Any) -> Type:
         return _int_type(value)
     if type(value) is DeviceArray:
         return _device_array_type(value)
+    if isinstance(value, Transfer):
+        return typeof(value.value)
     if isinstance(value, DeviceArray | np.ndarray):
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
@@ -171,8 +173,17 @@ class Packer:
         self.args = args
         self.codes = "".join(code for ty in args for code in _codes(ty))
 
-    def pack(self, values: tuple[Any, ...], stream: Any, retr: list[Writeback]) -> list[Any]:
+    def pack(
+        self,
+        values: tuple[Any, ...],
+        stream: Any,
+        retr: list[Writeback],
+        extensions: Sequence[Any] = (),
+    ) -> list[Any]:
         """The leaves of *values*; host arrays are copied in, and queue their way back on *retr*.
+
+        Args:
+            extensions: the last one sees the arguments first, see jit.
 
         Raises:
             TypeError, OverflowError: a value does not convert; the message names the argument.
@@ -180,6 +191,8 @@ class Packer:
         leaves: list[Any] = []
         for position, (ty, value) in enumerate(zip(self.args, values, strict=True)):
             try:
+                for each in reversed(extensions):
+                    ty, value = each.prepare_args(ty, value, stream=stream, retr=retr)
                 _pack(ty, value, leaves, stream, retr)
             except (TypeError, ValueError, OverflowError) as error:
                 kind = type(error)
@@ -323,10 +336,12 @@ def _kind(value: Any) -> str:
 
 
 def _array_leaves(ty: Array, value: Any, stream: Any, retr: list[Writeback]) -> list[Any]:
+    way = value if isinstance(value, Transfer) else InOut
+    value = value.value if isinstance(value, Transfer) else value
     if not isinstance(value, DeviceArray):
         if isinstance(value, np.ndarray) and not cudadrv.is_cuda_array(value):
             check_array(ty, typeof(value))
-            value = _copy_in(value, stream, retr)
+            value = on_device(value, way, stream, retr)
         elif hasattr(value, "__cuda_array_interface__"):
             value = cudadrv.as_cuda_array(value)
         else:
@@ -359,53 +374,3 @@ def check_array(expected: Array, given: Type) -> None:
         )
     if given.readonly and not expected.readonly:
         raise TypeError("the array is read-only, and the kernel's signature may write to it")
-
-
-def _copy_in(array: np.ndarray[Any, Any], stream: Any, retr: list[Writeback]) -> DeviceArray:
-    """A device copy of a host array, queued on *retr*; an array passed twice is copied once."""
-    copies = [each for each in retr if isinstance(each, _Copy)]
-    for earlier in copies:
-        if _is_same(earlier.array, array):
-            return earlier.device
-    made = _Copy(array, cudadrv.to_device(array, stream=stream))
-    for earlier in copies:
-        if np.may_share_memory(earlier.array, array):
-            earlier.keep()
-            made.keep()
-    retr.append(made)
-    return made.device
-
-
-def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays are the same elements of the same memory."""
-    return a is b or (
-        a.ctypes.data == b.ctypes.data
-        and (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
-        and a.flags.writeable == b.flags.writeable
-    )
-
-
-class _Copy:
-    """A host array on the device; calling it, once the launch is done, is the way back.
-
-    Attributes:
-        before: what the array held, if it overlaps another one of the launch. Then only what the
-            kernel changed goes back, so that it is not undone by the other one's way back.
-    """
-
-    def __init__(self, array: np.ndarray[Any, Any], device: DeviceArray) -> None:
-        self.array = array
-        self.device = device
-        self.before: np.ndarray[Any, Any] | None = None
-
-    def keep(self) -> None:
-        """Remember what the array holds."""
-        if self.before is None:
-            self.before = self.array.copy()
-
-    def __call__(self) -> None:
-        if self.array.flags.writeable:
-            found = self.device.copy_to_host()
-            changed = True if self.before is None else found != self.before
-            np.copyto(self.array, found, where=changed)
-        self.device.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import inspect
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import cudadrv
 from .. import types
 from ..codegen import Target
 from ..frontend.program import Program
-from ..frontend.source import remember
+from ..frontend.source import ALWAYS_INLINE, remember
 from ..signature import normalize
 from ..types import Signature, Type
 from ..typing.promotion import converts
@@ -21,6 +22,7 @@ from .arguments import typeof
 from .kernel import CUDAKernel, CUDAKernelBase, target_of
 from .options import OPTIONS, settings_of, target_options
 from .pipeline import LINKED, compile_kernel, infer_kernel
+from .portable import Bundle, found, importable
 
 
 class AutoJitCUDAKernel(CUDAKernelBase):
@@ -30,6 +32,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         pyfunc: the Python function.
         definitions: the specialisations by (compute capability, argument types).
         signatures: the declared ones; empty for lazy specialisation.
+        extensions: what prepares arguments.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         self.pyfunc = pyfunc
         self.signatures = signatures
         self.options = options
+        self.extensions: list[Any] = list(options.get("extensions", ()))
         self.parameters = tuple(inspect.signature(pyfunc).parameters)
         self.definitions: dict[tuple[tuple[int, int], tuple[Type, ...]], CUDAKernel] = {}
         self._targets: dict[int, Target] = {}
@@ -51,6 +55,15 @@ class AutoJitCUDAKernel(CUDAKernelBase):
 
     def __repr__(self) -> str:
         return f"<kernel {self.pyfunc.__qualname__}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles as its name where that can be imported, else as its source; nothing compiled."""
+        if self.configured:
+            return _configured, (self.base, self.griddim, self.blockdim, self.sharedmem)
+        return _reduced(self, (self.pyfunc, self.signatures, self.options))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     def _launch(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._check_configured(self.pyfunc.__name__)
@@ -115,7 +128,7 @@ class AutoJitCUDAKernel(CUDAKernelBase):
         kernel = self.definitions.get((target.cc, args))
         if kernel is None:
             compiled = compile_kernel(self.pyfunc, args, target, settings_of(self.options))
-            kernel = CUDAKernel(compiled, self.parameters)
+            kernel = CUDAKernel(compiled, self.parameters, self.extensions)
             kernel = self.definitions.setdefault((target.cc, args), kernel)
         return kernel
 
@@ -159,13 +172,37 @@ class DeviceFunction:
             Program(REGISTRY).specialize(pyfunc, signature.args)
 
     def __repr__(self) -> str:
-        return f"<device function {self.pyfunc.__qualname__}>"
+        declared = "" if self.signature is None else f" {self.signature}"
+        return f"<device function {self.pyfunc.__qualname__}{declared}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles as its name where that can be imported, else as its source."""
+        return _reduced(self, (self.pyfunc, self.signature))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{self.pyfunc.__name__} is a device function: kernels call it; on the host call "
             f"{self.pyfunc.__name__}.pyfunc"
         )
+
+
+def _reduced(made: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """How a kernel or device function pickles, made of *state*, the function first."""
+    pyfunc = state[0]
+    name = importable(pyfunc)
+    if name is not None and found(pyfunc.__module__, name) is made:
+        return found, (pyfunc.__module__, name)
+    cls = getattr(made, "plain_class", type(made))
+    return copyreg.__newobj__, (cls,), (Bundle(pyfunc), *state[1:])  # type: ignore[attr-defined]
+
+
+def _configured(
+    kernel: CUDAKernelBase, griddim: Any, blockdim: Any, sharedmem: int
+) -> CUDAKernelBase:
+    return kernel.configure(griddim, blockdim, None, sharedmem)  # type: ignore[no-any-return]
 
 
 def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> Any:
@@ -182,7 +219,10 @@ def jit(func_or_sig: Any = None, /, *, device: bool = False, **options: Any) -> 
             it), `debug`, `lineinfo`, `opt` (0 to 3), `codegen` ("nvvm", "llvm"), `link` (files or
             codes such as PTXSource), `lto` (optimise across them), `max_registers`,
             `launch_bounds` (threads of a block, or that and blocks of a multiprocessor), `cache`
-            (keep the code on disk for other processes). With
+            (keep the code on disk for other processes), `inline` (True: a device function is
+            always inlined), `extensions` (objects whose ``prepare_args(ty, value, stream=, retr=)``
+            gives a type and value to pass in place of each argument, the last of them first; what
+            they append to ``retr`` is called after the launch). With
             `debug` what a kernel raises or asserts, and a division by zero, is raised by the
             launch, which then waits for the kernel; with `boundscheck` an index out of range.
 
@@ -210,6 +250,8 @@ def _make(
         return AutoJitCUDAKernel(pyfunc, signatures, options)
     if len(signatures) > 1:
         raise TypeError("a device function has one signature, or none to take what comes")
+    if options.get("inline") in (True, "always"):
+        ALWAYS_INLINE.add(pyfunc.__code__)
     if "link" in options:
         LINKED[pyfunc] = settings_of(options).link
     return DeviceFunction(pyfunc, signatures[0] if signatures else None)

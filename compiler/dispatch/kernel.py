@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import cudadrv
@@ -16,8 +15,9 @@ from cudadrv.stream import stream_handle
 from ..codegen import Target, ptx_version
 from . import failures, linking, native
 from .annotate import annotate
-from .arguments import Packer, Writeback, accepted
+from .arguments import Packer, accepted
 from .pipeline import Compiled
+from .transfers import Writeback
 
 Dim = tuple[int, int, int]
 KEPT_CONFIGURATIONS = 64
@@ -62,6 +62,12 @@ class CUDAKernelBase:
         self.configured = False
         self._configurations: dict[Any, tuple[CUDAKernelBase, type, type]] = {}
         self._launches = 0
+        self._base: CUDAKernelBase | None = None
+
+    @property
+    def base(self) -> CUDAKernelBase:
+        """The kernel that this is a configured clone of; itself if it is none."""
+        return self if self._base is None else self._base
 
     # The class of kernels without a compiled launcher: those with one have a subclass of their own.
     plain_class: type[CUDAKernelBase]
@@ -72,8 +78,8 @@ class CUDAKernelBase:
 
     def copy(self) -> Any:
         """A shallow copy: the compiled code is shared."""
-        made = copy.copy(self)
-        made.__class__ = self.plain_class
+        made = self.plain_class.__new__(self.plain_class)
+        made.__dict__.update(self.__dict__)
         return made
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = None, sharedmem: int = 0) -> Any:
@@ -87,6 +93,7 @@ class CUDAKernelBase:
             raise ValueError(f"sharedmem {sharedmem}: the number of bytes cannot be negative")
         clone.configured = True
         clone._launches = 0
+        clone._base = self.base
         return clone
 
     def __getitem__(self, configuration: Any) -> Any:
@@ -143,6 +150,16 @@ class CUDAKernelBase:
             members = {"__call__": launcher, "__doc__": plain.__doc__}
             self.__class__ = type(plain.__name__, (plain,), members, launcher=launcher)
 
+    def specialize(self, *args: Any) -> CUDAKernel:
+        """The kernel that these arguments would run, with this configuration."""
+        raise NotImplementedError
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: Any = None, sharedmem: int = 0) -> Any:
+        """A launch of one thread for each of *ntasks* tasks: see ForAll."""
+        from .forall import ForAll  # which launches kernels
+
+        return ForAll(self, ntasks, tpb, stream, sharedmem)
+
     def _check_configured(self, name: str) -> None:
         if not self.configured:
             raise ValueError(
@@ -156,10 +173,14 @@ class CUDAKernel(CUDAKernelBase):
     Attributes:
         argument_types: the types that it takes.
         entry_name: its name in the PTX.
+        extensions: what prepares arguments, see jit.
     """
 
-    def __init__(self, compiled: Compiled, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, compiled: Compiled, names: tuple[str, ...], extensions: Sequence[Any] = ()
+    ) -> None:
         super().__init__()
+        self.extensions = extensions
         self.compiled = compiled
         self.argument_types = compiled.args
         self.entry_name = compiled.name
@@ -167,6 +188,18 @@ class CUDAKernel(CUDAKernelBase):
         self._loaded: dict[int, cudadrv.Kernel] = {}
         self._runs: dict[Any, Callable[..., None]] = {}
         self._launchers: dict[bool, native.Launcher] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles as code and configuration; what was loaded, and the stream, stay here."""
+        compiled = self.compiled._replace(typed=None, annotated=self.annotated)
+        configuration = (self.griddim, self.blockdim, None, self.sharedmem)
+        return _unpickled, (
+            compiled, self._packer.names, self.extensions, self.configured and configuration,
+        )  # fmt: skip
+
+    def specialize(self, *args: Any) -> CUDAKernel:
+        """Itself: it has its types."""
+        return self
 
     def __repr__(self) -> str:
         return f"<CUDAKernel {self.entry_name}({', '.join(map(str, self.argument_types))})>"
@@ -208,7 +241,7 @@ class CUDAKernel(CUDAKernelBase):
         Args:
             strict: take arguments of just the kernel's types, none that could be converted.
         """
-        if self.compiled.failures or not native.can_launch(self.argument_types):
+        if self.compiled.failures or self.extensions or not native.can_launch(self.argument_types):
             return None
         if strict not in self._launchers:
             takes = [accepted(ty, strict) for ty in self.argument_types]
@@ -232,7 +265,7 @@ class CUDAKernel(CUDAKernelBase):
         """
         run = self._prepared(configured, context)
         retr: list[Writeback] = []
-        run(*self._packer.pack(args, configured.stream, retr))
+        run(*self._packer.pack(args, configured.stream, retr, self.extensions))
         if self.compiled.failures:
             failures.check(self._bound(context), self.compiled.failures, configured.stream)
         if retr:
@@ -263,6 +296,12 @@ class CUDAKernel(CUDAKernelBase):
             )
         return run
 
+    @property
+    def annotated(self) -> str:
+        """The source, each line with the types of what it assigns."""
+        typed = self.compiled.typed
+        return self.compiled.annotated if typed is None else annotate(typed)
+
     def inspect_llvm(self) -> str:
         """The LLVM IR that was given to the code generator."""
         return self.compiled.llvm_ir
@@ -275,7 +314,14 @@ class CUDAKernel(CUDAKernelBase):
 
     def inspect_types(self, file: TextIO | None = None) -> None:
         """Print the source, each line with the types of what it assigns."""
-        print(annotate(self.compiled.typed), file=file or sys.stdout)
+        print(self.annotated, file=file or sys.stdout)
+
+
+def _unpickled(
+    compiled: Compiled, names: tuple[str, ...], extensions: Sequence[Any], configuration: Any
+) -> CUDAKernel:
+    kernel = CUDAKernel(compiled, names, extensions)
+    return kernel.configure(*configuration) if configuration else kernel
 
 
 def target_of(device: cudadrv.Device, **options: Any) -> Target:

@@ -12,7 +12,7 @@ TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sq
 OPTIONS = (
     *TARGET_OPTIONS, "codegen", "link", "lto", "lineinfo", "max_registers", "launch_bounds",
     "boundscheck",
-    "cache",
+    "cache", "inline", "extensions",
 )  # fmt: skip
 
 

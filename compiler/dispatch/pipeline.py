@@ -61,7 +61,7 @@ class Compiled(NamedTuple):
     Attributes:
         name: its name in the PTX.
         args: the types of its arguments.
-        typed: the typed function, for inspection.
+        typed: the typed function, for inspection; None after unpickling.
         llvm_ir: the IR that the code generator was given.
         ptx: the PTX text.
         link: what must be linked to it.
@@ -71,11 +71,12 @@ class Compiled(NamedTuple):
         failures: the exceptions that it reports, by their numbers.
         cached: what is linked from it may be kept on disk.
         lineinfo, debug: what its PTX says of lines, and of variables, is to be kept.
+        annotated: the source with its types, where *typed* is None.
     """
 
     name: str
     args: tuple[Type, ...]
-    typed: Typed
+    typed: Typed | None
     llvm_ir: str
     ptx: str
     link: tuple[Any, ...] = ()
@@ -86,6 +87,7 @@ class Compiled(NamedTuple):
     cached: bool = False
     lineinfo: bool = False
     debug: bool = False
+    annotated: str = ""
 
 
 def compile_kernel(

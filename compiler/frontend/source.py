@@ -7,7 +7,7 @@ import copy
 import linecache
 import types
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..errors import CompileError, Span
 
@@ -28,6 +28,10 @@ def remember(pyfunc: Any) -> tuple[str, ...]:
     return lines
 
 
+# The code of functions that are inlined wherever they are called.
+ALWAYS_INLINE: WeakSet[types.CodeType] = WeakSet()
+
+
 class Source:
     """The text of one function: its tree and the lines that spans quote."""
 
@@ -35,11 +39,13 @@ class Source:
         self.name = pyfunc.__qualname__.rpartition("<locals>.")[2]
         self.file = pyfunc.__code__.co_filename
         self.node, self.lines = _find(pyfunc)
+        self.inline = pyfunc.__code__ in ALWAYS_INLINE
 
     def inner(self, node: FunctionNode) -> Source:
         """The same text, for a function defined inside this one."""
         made = copy.copy(self)
         made.node = node
+        made.inline = False
         made.name = f"{self.name}.{getattr(node, 'name', '<lambda>')}"
         return made
 

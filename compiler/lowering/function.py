@@ -50,6 +50,8 @@ class Program:
             function = ir.Function(self.module.llvm, ir.FunctionType(returns, params), name)
             function.linkage = "internal"
             function.attributes.add("convergent")  # LLVM removes it where it is not so.
+            if typed.function.source.inline:
+                function.attributes.add("alwaysinline")
             self._functions[typed] = function
             Lowering(self, typed, function).run()
         return function
