@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cudadrv import CudaError, NotSupportedByDriver
 
-from .kernel import CUDAKernel, CUDAKernelBase
+if TYPE_CHECKING:
+    from .kernel import CUDAKernel, CUDAKernelBase
 
 LARGEST, USUAL = 1024, 128
 

@@ -16,6 +16,7 @@ from ..codegen import Target, ptx_version
 from . import failures, linking, native
 from .annotate import annotate
 from .arguments import Packer, accepted
+from .forall import ForAll
 from .pipeline import Compiled
 from .transfers import Writeback
 
@@ -156,8 +157,6 @@ class CUDAKernelBase:
 
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = None, sharedmem: int = 0) -> Any:
         """A launch of one thread for each of *ntasks* tasks: see ForAll."""
-        from .forall import ForAll  # which launches kernels
-
         return ForAll(self, ntasks, tpb, stream, sharedmem)
 
     def _check_configured(self, name: str) -> None:
