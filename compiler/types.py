@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from .brain import rounded
+
 
 class Type:
     """A type: immutable, hashable, equal by its key."""
@@ -399,20 +401,6 @@ def scalar_from_dtype(dtype: Any) -> Scalar:
     if not isinstance(found, Scalar):
         raise TypeError(f"{found} is no real number type")
     return found
-
-
-def brain_bits(value: Any) -> int:
-    """The bits of a number as bfloat16, rounded to even."""
-    single = np.float32(value)
-    bits = int(single.view(np.uint32))
-    if np.isnan(single):
-        return (bits >> 16) | 0x40
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-
-
-def rounded(value: Any) -> np.float32:
-    """The float32 that has the value of a number as bfloat16."""
-    return np.uint32(brain_bits(value) << 16).view(np.float32)
 
 
 def typeof_constant(value: Any) -> Type:

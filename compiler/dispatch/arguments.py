@@ -17,6 +17,7 @@ import cudadrv
 from cudadrv import DeviceArray
 
 from .. import types
+from ..brain import brain_bits
 from ..elements import CPointer, Time, Vector, VectorValue, layout
 from ..types import (
     Array,
@@ -290,7 +291,7 @@ def _number(ty: Scalar, value: Any) -> Any:
             raise OverflowError(f"{number} does not fit in {ty}")
         return number
     if isinstance(ty, Brain):
-        return types.brain_bits(_number(types.float32, float(value)))
+        return brain_bits(_number(types.float32, float(value)))
     assert isinstance(ty, Float)
     if not isinstance(value, int | float | np.number) or isinstance(value, np.complexfloating):
         raise TypeError(f"expected a number for {ty}, got {_kind(value)}")

@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from .. import types
+from ..brain import brain_bits
 from ..elements import NAT, Flat, Time
 from ..errors import TypingError
 from ..types import (
@@ -88,7 +89,7 @@ def constant(value: Any, to: Scalar) -> ir.Constant:
     if isinstance(to, Boolean):
         return ir.Constant(scalar_type(to), int(bool(value)))
     if isinstance(to, Brain):
-        return ir.Constant(scalar_type(to), types.brain_bits(value))
+        return ir.Constant(scalar_type(to), brain_bits(value))
     if isinstance(to, Integer):
         return ir.Constant(scalar_type(to), _integer(value, to))
     number = float(value)

@@ -93,6 +93,7 @@ LAYERS = [
     "compiler.config",
     "compiler.errors",
     "compiler.cache",
+    "compiler.brain",
     "compiler.types",
     "compiler.elements",
     "compiler.signature",
