@@ -73,7 +73,8 @@ class Kernel:
         self.sizes = None if self.params is None else [size for _, size in self.params]
         # What earlier launches leave for later ones: see launch.py.
         self.argument_memory: list[launch.Arguments] = []
-        self.last_config: tuple[Any, Any] = (None, None)
+        self.packers: dict[tuple[type, ...], launch.Packer] = {}
+        self.last_config: tuple[Any, Any, Any] = (None, None, None)
         self.limits = Limits.of(device)
         self.max_threads = min(self.limits.threads, self.attributes["MAX_THREADS_PER_BLOCK"])
         self.starters = (launch_config.starter(False), launch_config.starter(True))

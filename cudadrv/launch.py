@@ -23,6 +23,8 @@ POINTER = struct.Struct("Q")
 INTEGERS = {1: "bB", 2: "hH", 4: "iI", 8: "qQ"}
 HOST_ARRAY = "it is an array in host memory: copy it with cudadrv.to_device() first"
 FLOATS = {2: "e", 4: "f", 8: "d"}
+# The classes of objects of ours whose handle is a device address, as launches met them.
+MEMORY: set[type] = set()
 
 
 class Arguments:
@@ -63,6 +65,13 @@ def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Argu
         TypeError: their number or a type does not fit.
         OverflowError: a number is too large for its parameter.
     """
+    kinds = tuple(map(type, values))
+    quick = kernel.packers.get(kinds)
+    if quick is not None:
+        try:
+            return quick(values, memory)
+        except (struct.error, IndexError, OverflowError, ValueError):
+            pass  # The long way makes memory, or knows what is wrong.
     sizes: Sequence[int | None] = [None] * len(values)
     if kernel.sizes is not None:
         sizes = kernel.sizes
@@ -77,6 +86,9 @@ def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Argu
             parts.append(encode(value, size))
         except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"kernel {kernel.name!r}, argument {position}: {error}") from None
+    if quick is None and len(kernel.packers) < MOST_PACKERS:
+        quick = packer(kernel, kinds)
+        kernel.packers |= {kinds: quick} if quick else {}
     try:
         arguments = memory.pop()
     except IndexError:
@@ -85,6 +97,55 @@ def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Argu
     for offset, part in zip(arguments.offsets, parts, strict=True):
         view[offset : offset + len(part)] = part
     return arguments
+
+
+Packer = Callable[[Sequence[Any], list[Arguments]], Arguments]
+# Of each kernel: for so many combinations of types there is a packer.
+MOST_PACKERS = 64
+# struct's letters of NumPy's scalars.
+SCALARS = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
+    "uint32": "I", "int64": "q", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
+}  # fmt: skip
+
+
+def packer(kernel: Kernel, kinds: tuple[type, ...]) -> Packer | None:
+    """What lays out values of exactly these types in one step; None if they need a closer look.
+
+    It raises struct.error, OverflowError or ValueError for values that do not fit or are closed,
+    IndexError if there is no memory of an earlier launch.
+    """
+    letters = [letter_of(kind, size) for kind, size in zip(kinds, kernel.sizes or (), strict=False)]
+    if "" in letters or len(letters) != len(kinds):
+        return None
+    places = [i for i, kind in enumerate(kinds) if kind in MEMORY]
+    text = "".join(f"{letter}{SLOT - struct.calcsize('<' + letter)}x" for letter in letters)
+    pack_into = struct.Struct("<" + text).pack_into
+
+    def quick(values: Sequence[Any], memory: list[Arguments]) -> Arguments:
+        given = list(values)
+        for i in places:
+            given[i] = given[i].handle
+        arguments = memory.pop()
+        pack_into(arguments.memory, 0, *given)
+        return arguments
+
+    return quick
+
+
+def letter_of(kind: type, size: int) -> str:
+    """struct's letter for values of this type in a parameter of *size* bytes; "" if there is none.
+
+    A Python int is packed as signed; one that needs the last bit goes the long way.
+    """
+    if kind in (int, bool):
+        return INTEGERS.get(size, " ")[0].strip()
+    if kind is float:
+        return FLOATS.get(size, "")
+    letter = "Q" if kind in MEMORY else ""
+    if kind.__module__ == "numpy":
+        letter = SCALARS.get(kind.__name__.rstrip("_"), "")
+    return letter if letter and struct.calcsize("<" + letter) == size else ""
 
 
 def encode(value: Any, size: int | None) -> bytes:
@@ -97,6 +158,7 @@ def encode(value: Any, size: int | None) -> bytes:
     if type(value) in (int, float, bool):
         return encode_number(value, size)
     if getattr(value, "__cuda_memory__", False):
+        MEMORY.add(type(value))
         coded = POINTER.pack(value.handle)
     elif value is None:
         coded = bytes(8)
@@ -295,10 +357,6 @@ def check_types(kernel: Kernel, types: str) -> list[int]:
             f"{kernel.name!r} takes {len(kernel.sizes)} of {kernel.sizes}"
         )
     return sizes
-
-
-# The classes of objects of ours whose handle is a device address, as prepared launches met them.
-MEMORY: set[type] = set()
 
 
 def pointer(value: Any) -> int:

@@ -131,13 +131,15 @@ def config(
     Raises:
         NotSupportedByDriver: there are attributes, and the driver is older than 11.6.
     """
-    handle = stream_handle(stream)
-    grid, block = (tuple(size) if isinstance(size, list) else size for size in (grid, block))
-    key = (grid, block, smem, handle, attributes.get("cooperative"))
-    known = kernel.last_config
-    simple = not attributes or attributes.keys() == {"cooperative"}
-    if simple and known[0] == key:
-        return known[1]  # type: ignore[no-any-return]
+    key: Any = (grid, block, smem, attributes.get("cooperative"))
+    known, known_stream, made = kernel.last_config
+    simple = len(attributes) == ("cooperative" in attributes)
+    if simple and known == key and known_stream is stream:
+        if made.resources:
+            stream_handle(stream)
+        return made  # type: ignore[no-any-return]
+    # A list may change, and be the same list still.
+    key = tuple(tuple(each) if isinstance(each, list) else each for each in key)
     if "cluster" in attributes:
         attributes["cluster_dimension"] = attributes.pop("cluster")
     given = {name: value for name, value in attributes.items() if value is not None}
@@ -145,7 +147,7 @@ def config(
         del given["cooperative"]
     made = LaunchConfig(kernel, grid, block, smem, stream, given)
     if simple:
-        kernel.last_config = (key, made)
+        kernel.last_config = (key, stream, made)
     return made
 
 

@@ -21,7 +21,7 @@ def no_calls(monkeypatch):
     kernel = library()["scale"]
     fail = (lambda *_: pytest.fail("the driver was called"),) * 2
     monkeypatch.setattr(kernel, "starters", fail)
-    monkeypatch.setattr(kernel, "last_config", (None, None))
+    monkeypatch.setattr(kernel, "last_config", (None, None, None))
     return kernel
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv as cu
 from cudadrv import launch_attributes, launch_config, raw
-from tests.device.driver_code import library
+from tests.device.driver_code import PTX, library
 
 
 @pytest.fixture
@@ -319,3 +319,64 @@ def test_arguments_of_every_kind_in_a_prepared_launch(extents):
     x.close()
     with pytest.raises(cu.ClosedError):
         run(out, 1.0, x, 4)
+
+
+@pytest.mark.parametrize("convert", [int, np.uint8, np.int64, bool])
+def test_repeated_launches_lay_out_the_same(convert):
+    """The second launch with the same types, which is packed in one step, gives the same bits."""
+    kernel, out = cu.load(PTX)["mixed"], cu.device_array(5, np.uint64)
+    pair = bytes(range(16))
+    expected = [1, 7, np.array(-0.5).view(np.uint64), *np.frombuffer(pair, np.uint64)]
+    for _ in range(3):
+        small = convert(1) if convert is not np.int64 else np.uint8(1)
+        kernel.launch(1, 1, out, small, np.uint16(7), -0.5, pair)
+        assert out.copy_to_host().tolist() == expected
+
+
+def test_numbers_at_the_edges_of_their_parameters():
+    """Also after many launches: the largest unsigned and the least signed numbers arrive."""
+    kernel, out = cu.load(PTX)["scale"], cu.to_device(np.zeros(4, np.float32))
+    x = cu.to_device(np.arange(4, dtype=np.float32))
+    for count in (4, -1, (1 << 32) - 4, 0x7FFFFFFF, np.int32(-5), np.uint32(4), True):
+        for factor in (2.0, np.float32(2), np.float16(2).astype(np.float32)):
+            cu.memset(out, 0)
+            kernel.launch(1, 4, out, factor, x, count)
+            signed = int(np.int64(count).astype(np.int32))
+            expected = [2.0 * i if i < signed else 0.0 for i in range(4)]
+            assert out.copy_to_host().tolist() == expected
+
+
+def test_wrong_arguments_are_refused_after_good_ones():
+    """Launches that went well before do not let wrong ones through."""
+    kernel, out = cu.load(PTX)["scale"], cu.to_device(np.zeros(4, np.float32))
+    for _ in range(3):
+        kernel.launch(1, 4, out, 2.0, out, 4)
+    with pytest.raises(OverflowError, match="argument 3: 4294967296 does not fit"):
+        kernel.launch(1, 4, out, 2.0, out, 1 << 32)
+    with pytest.raises(OverflowError, match="argument 1"):
+        kernel.launch(1, 4, out, 1e300, out, 4)
+    with pytest.raises(TypeError, match="takes 4 arguments"):
+        kernel.launch(1, 4, out, 2.0, out)
+    with pytest.raises(TypeError, match="argument 0"):
+        kernel.launch(1, 4, "out", 2.0, out, 4)
+    gone = cu.to_device(np.zeros(4, np.float32))
+    kernel.launch(1, 4, gone, 2.0, out, 4)
+    gone.close()
+    with pytest.raises(cu.ClosedError, match="argument 0"):
+        kernel.launch(1, 4, gone, 2.0, out, 4)
+
+
+def test_a_changed_list_is_another_grid(extents):
+    """A list for the grid may be changed between launches; a closed stream is noticed."""
+    kernel, out = extents
+    grid = [2, 1]
+    for expected in (2, 3):
+        grid[0] = expected
+        kernel.launch(grid, 32, out)
+        assert out.copy_to_host()[0] == expected
+    stream = cu.Stream()
+    kernel.launch(1, 32, out, stream=stream)
+    kernel.launch(1, 32, out, stream=stream)
+    stream.close()
+    with pytest.raises(cu.ClosedError, match="Stream was closed"):
+        kernel.launch(1, 32, out, stream=stream)
