@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import dlpack, driver, raw
+from cudadrv import capture, dlpack, driver, raw
 from cudadrv.context import current_context, in_context
 from cudadrv.copies import transfer
 from cudadrv.fills import memset
@@ -236,6 +236,7 @@ class DeviceArray(View):
             return ary
         if self._same_layout(ary):
             transfer("DtoH", host_pointer(ary), handle, self.nbytes, stream)
+            capture.note(stream, self, ary)
         else:
             ary[...] = gather(self, stream)
         return ary
@@ -261,11 +262,13 @@ class DeviceArray(View):
             self._check_same(source.shape, source.dtype)
             if self.size:
                 move(self, source, stream)
+                capture.note(stream, self, source)
             return
         host = np.asarray(ary)
         self._check_same(host.shape, host.dtype)
         if self.size and self._same_layout(host):
             transfer("HtoD", self.handle, host_pointer(host), self.nbytes, stream)
+            capture.note(stream, self, host)
         elif self.size:
             scatter(self, host, stream)
 

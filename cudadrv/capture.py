@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cudadrv import checks, cleanup, driver, keeper, raw
 from cudadrv.cleanup import pending
-from cudadrv.context import in_context
+from cudadrv.context import in_context, stream_handle
 from cudadrv.errors import CudaError
 from cudadrv.graph import Graph
 from cudadrv.node import Edge, Node
@@ -28,6 +28,10 @@ HINTS = {
     908: "end the capture in the thread where it began",
     401: "the stream is captured already, or its capture was ended inside",
 }
+
+
+# The captures of ours that run, by the handles of their graphs.
+active: dict[int, Graph] = {}
 
 
 class CaptureInfo(NamedTuple):
@@ -62,19 +66,21 @@ def captured(
     thread = None if number == MODES["global"] else threading.get_ident()
     with pending.hold(thread):
         begin(stream, target, order, number)
+        active[target.handle] = target
+        ended = False
         try:
             yield target
-        except BaseException:
-            raw.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))
-            if graph is None:
-                target.close()
-            raise
-        try:
+            ended = True
             end(stream, target)
         except BaseException:
+            if not ended:
+                raw.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))
             if graph is None:
                 target.close()
             raise
+        finally:
+            for handle in [key for key, value in active.items() if value is target]:
+                active.pop(handle, None)
 
 
 def begin(stream: int, graph: Graph, order: tuple[Any, Any, int], mode: int) -> None:
@@ -172,6 +178,14 @@ def capturing_graph(stream: int) -> int:
     if raw.cuStreamIsCapturing(stream, ctypes.byref(status)) or status.value != ACTIVE:
         return 0
     return ask(stream)[2]
+
+
+def note(stream: object, *used: object) -> None:
+    """If a stream is being captured by us, let the graph keep alive what its work uses."""
+    if active and stream is not None:
+        graph = active.get(capturing_graph(stream_handle(stream)))
+        if graph is not None:
+            graph.keep(*used)
 
 
 @contextlib.contextmanager

@@ -47,7 +47,9 @@ HINTS = {
     720: "a cooperative launch must fit on the device at once: use fewer blocks",
     801: "the device or the driver does not support this",
     803: "the installed libcuda does not match the kernel module: reboot or reinstall the driver",
-    900: "this is not allowed while the stream is being captured",
+    900: "this is not allowed while a stream is being captured",
+    906: "work of the default stream waits for streams that are being captured: use another one",
+    907: "the event was recorded in a capture: it only orders the captured work",
 }
 LOST = "the context is lost: only a new process can use the device again"
 

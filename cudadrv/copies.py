@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any
 
-from cudadrv import checks, driver, raw
+from cudadrv import capture, checks, driver, raw
 from cudadrv.buffers import Span, host_span
 from cudadrv.context import in_context
 from cudadrv.device import Device
@@ -66,6 +66,7 @@ def memcpy(dst: Any, src: Any, nbytes: int | None = None, stream: object = None)
     if kind == "DtoD":
         check_apart(target.address, source.address, count)
     transfer(kind, target.address, source.address, count, stream)
+    capture.note(stream, dst, src, target.keep, source.keep)
 
 
 def transfer(kind: str, dst: Any, src: Any, nbytes: int, stream: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadrv import checks, driver
+from cudadrv import capture, checks, driver
 from cudadrv.buffers import Span
 from cudadrv.context import in_context
 from cudadrv.copies import span
@@ -41,6 +41,7 @@ def memset(
         return
     check_aligned(target.address, width)
     run(f"cuMemsetD{8 * width}", (target.address, pattern, count // width), stream)
+    capture.note(stream, dst)
 
 
 def memset_2d(
@@ -84,6 +85,7 @@ def memset_2d(
     check_aligned(target.address, element)
     arguments = (target.address, step, pattern, columns // element, rows)
     run(f"cuMemsetD2D{8 * element}", arguments, stream)
+    capture.note(stream, dst)
 
 
 def device_span(dst: Any) -> Span:

@@ -114,8 +114,8 @@ class Graph(Resource):
     def keep(self, *objects: object) -> None:
         """Keep Python objects alive as long as the graph, its copies and their launches need.
 
-        Nodes that were added keep what they use. Of captured work, kernels and host functions
-        are kept; memory is for the caller to keep, for instance with this.
+        Nodes keep what they use, but not what is behind a mere address. Nor are arguments of
+        prepared launches kept that were captured.
 
         C: cuUserObjectCreate, cuGraphRetainUserObject
         """

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import driver, raw
+from cudadrv import capture, driver, raw
 from cudadrv.context import current_context
 from cudadrv.errors import LaunchError
 from cudadrv.interface import described
@@ -226,6 +226,8 @@ def launch(kernel: Kernel, made: LaunchConfig, values: Sequence[Any]) -> None:
     code = made.start(made.argument, kernel.argument, arguments.argument, None)
     if code:
         retry(kernel, code, made, arguments.argument)
+    elif capture.active:
+        capture.note(made.raw.hStream, kernel, values)
     # The driver has copied the arguments.
     memory.append(arguments)
 

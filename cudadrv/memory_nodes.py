@@ -254,12 +254,20 @@ class MemoryOperations(NodeParams):
         self._keep.append(memory)
         return self
 
-    def fill(self, given: Any) -> tuple[object, ...]:
-        """See NodeParams."""
+    @property
+    def array(self) -> Any:
+        """They as an array of CUstreamBatchMemOpParams.
+
+        Raises:
+            ValueError: there are none.
+        """
         if not self._operations:
             raise ValueError("there are no operations: add some with write() and wait()")
-        count = len(self._operations)
-        made = (raw.CUstreamBatchMemOpParams * count)(*self._operations)
+        return (raw.CUstreamBatchMemOpParams * len(self._operations))(*self._operations)
+
+    def fill(self, given: Any) -> tuple[object, ...]:
+        """See NodeParams."""
+        made = self.array
         given.memOp.ctx = current_context().handle
-        given.memOp.count, given.memOp.paramArray = count, ctypes.addressof(made)
+        given.memOp.count, given.memOp.paramArray = len(made), ctypes.addressof(made)
         return (made, *self._keep)

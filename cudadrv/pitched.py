@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cudadrv import checks, driver, raw
+from cudadrv import capture, checks, driver, raw
 from cudadrv.boxes import ARRAY, DEVICE, HOST, Box, End, copy
 from cudadrv.buffers import interface_itemsize
 from cudadrv.context import current_context, in_context
@@ -177,6 +177,7 @@ def memcpy_2d(
     if box.width and box.height:
         check_apart(target, source, box)
         copy(target, source, box, stream)
+        capture.note(stream, dst, src, to.keep, since.keep)
 
 
 def memcpy_3d(
@@ -221,6 +222,7 @@ def memcpy_3d(
         copy(target, source, box, stream)
     else:
         copy_peer((target, to.keep), (source, since.keep), box, contexts, stream)
+    capture.note(stream, dst, src, to.keep, since.keep)
 
 
 def point(at: Sequence[int], count: int, name: str) -> tuple[int, ...]:

@@ -204,6 +204,24 @@ class Stream(Resource):
             callback.forget(call)
             raise
 
+    def operate(self, operations: Any) -> None:
+        """Write and wait for several numbers in memory, as one operation.
+
+        Args:
+            operations: a ``MemoryOperations``.
+
+        Raises:
+            TypeError: it is none.
+            ValueError: it is empty.
+
+        C: cuStreamBatchMemOp_v2
+        """
+        array = getattr(operations, "array", None)
+        if array is None:
+            raise TypeError(f"{operations!r} is no MemoryOperations")
+        in_context(driver.cuStreamBatchMemOp, self.handle, len(array), array, 0)
+        capture.note(self, operations)
+
     def write_value(self, memory: object, value: int, width: int = 4) -> None:
         """Write a number to memory when all present work of the stream is done.
 
@@ -261,8 +279,9 @@ class Stream(Resource):
 
         Streams that wait for this one take part; it must wait for them before the end. The capture
         ends in any case; if it failed, or an exception leaves the block, the graph is closed.
-        Releases wait until the end. Memory that captured work uses must live as long as the
-        graph is launched, see ``Graph.keep``; kernels and host functions are kept alive.
+        Releases wait until the end. The graph keeps alive what launches, copies and host functions
+        of this package use, but not the arguments of prepared launches and memory that was given
+        as an address: see ``Graph.keep``.
 
         Args:
             mode: what is forbidden meanwhile, because it could disturb the capture: "global": to

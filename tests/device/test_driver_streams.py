@@ -366,3 +366,59 @@ def test_streams_are_collected_in_other_threads():
     thread.join()
     assert cu.current_context().is_current
     assert raw.cuCtxSynchronize() == 0
+
+
+# -- attributes
+
+
+def test_attributes_of_streams():
+    """They can be set, asked, listed and copied."""
+    stream, other = cu.Stream(), cu.Stream()
+    lowest, highest = cu.driver.cuCtxGetStreamPriorityRange()
+    stream.attributes["priority"] = highest
+    assert stream.attributes["priority"] == stream.priority == highest
+    stream.attributes["synchronization_policy"] = "yield"
+    assert stream.attributes["synchronization_policy"] == raw.CU_SYNC_POLICY_YIELD
+    other.copy_attributes(stream)
+    assert other.attributes["synchronization_policy"] == raw.CU_SYNC_POLICY_YIELD
+    assert {"priority", "access_policy_window"} <= set(stream.attributes)
+    assert len(stream.attributes) >= 5
+    assert lowest >= highest
+
+
+def test_a_window_of_memory():
+    """The access policy window is a record, whose lifetime is that of what was asked."""
+    stream, memory = cu.Stream(), cu.mem_alloc(1 << 16)
+    most = cu.Device(0).attributes["MAX_ACCESS_POLICY_WINDOW_SIZE"]
+    if not most:
+        return
+    stream.attributes["access_policy_window"] = {"memory": memory, "hit_ratio": 0.5}
+    found = stream.attributes["access_policy_window"]
+    assert (found.base_ptr, found.num_bytes, found.hitRatio) == (memory.handle, 1 << 16, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("size", 1, TypeError),
+        ("cooperative", 1, TypeError),
+        ("priority", "high", TypeError),
+        ("synchronization_policy", "sleep", ValueError),
+        ("access_policy_window", 5, TypeError),
+        ("access_policy_window", {"memory": 4096}, ValueError),
+    ],
+)
+def test_attributes_that_are_refused(name, value, error):
+    """The error names the attribute or those that there are."""
+    stream = cu.Stream()
+    with pytest.raises(error, match=name):
+        stream.attributes[name] = value
+
+
+def test_attributes_that_there_are_not():
+    """They can be neither asked nor deleted."""
+    stream = cu.Stream()
+    with pytest.raises(KeyError, match="no attribute"):
+        assert stream.attributes["cooperative"]
+    with pytest.raises(TypeError, match="cannot be deleted"):
+        del stream.attributes["priority"]
