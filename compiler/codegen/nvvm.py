@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from pathlib import Path
 
@@ -74,7 +75,7 @@ class NvvmCodegen:
         Raises:
             CodegenError: libNVVM refused the IR.
         """
-        return self._compile(llvm_ir, target, ["-gen-lto"])
+        return self._compile(llvm_ir + _kept(llvm_ir), target, ["-gen-lto"])
 
     def _compile(self, llvm_ir: str, target: Target, more: list[str]) -> bytes:
         source = flags.with_fast_functions(llvm_ir) if target.fastmath else llvm_ir
@@ -106,6 +107,23 @@ class NvvmCodegen:
         numbers = ", ".join(f"i32 {number}" for number in self.library.ir_version)
         # The number of the node only has to be free.
         return f"{llvm_ir}\n!nvvmir.version = !{{!99999999}}\n!99999999 = !{{{numbers}}}\n"
+
+
+_KERNEL = re.compile(r'!\d+ = !\{ *([^@\n{]+?) *(@"?[\w.$]+"?), !"kernel", i32 1 *\}')
+
+
+def _kept(llvm_ir: str) -> str:
+    """What makes a linker that optimises keep the kernels: to it nothing calls them."""
+    found = []
+    for kind, name in _KERNEL.findall(llvm_ir):
+        found.append(f"ptr {name}" if kind == "ptr" else f"i8* bitcast ({kind} {name} to i8*)")
+    if not found:
+        return ""
+    element = found[0].split()[0]
+    return (
+        f"\n@llvm.used = appending global [{len(found)} x {element}] [{', '.join(found)}], "
+        f'section "llvm.metadata"\n'
+    )
 
 
 def _choose(library: Nvvm, target: Target, legacy: bool) -> tuple[list[str], nvvm.Probe]:

@@ -12,7 +12,7 @@ from typing import Any
 import cudadrv
 
 from .. import cache
-from ..codegen import Target, ptx_version
+from ..codegen import CodegenError, Target, ptx_version
 from .pipeline import Compiled
 
 Callback = Callable[[Any], None]
@@ -171,18 +171,22 @@ def link(
 
 def _too_new(compiled: Compiled) -> Exception:
     """The error for code that only nvJitLink could link."""
-    from cudadrv.linker import LinkError
-
     found = re.search(r"^\.version (\S+)", compiled.ptx, re.MULTILINE)
     made = found[1] if found else "of another version"
     reads = "{}.{}".format(*ptx_version(cudadrv.driver_version()))
     has = "{}.{}".format(*cudadrv.driver_version())
-    return LinkError(
+    return _refused(
         "the driver",
         f"{compiled.name} is PTX {made}, and driver {has} reads PTX up to {reads}: install "
         f"nvidia-nvjitlink, which makes a cubin of it, or choose another code generator with "
         f"COMPILER_CODEGEN or jit(codegen=...)",
     )
+
+
+def _refused(backend: str, log: str) -> Exception:
+    from cudadrv.linker import LinkError
+
+    return LinkError(backend, log)
 
 
 def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:
@@ -192,7 +196,11 @@ def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:
     elif code.kind == "bc":
         from ..codegen.llvm import LlvmCodegen  # it loads LLVM
 
-        linker.add_ptx(LlvmCodegen(target).compile_bitcode(code.data, target), code.name)
+        try:
+            ptx = LlvmCodegen(target).compile_bitcode(code.data, target)
+        except CodegenError as error:
+            raise _refused("llvm", f"{code.name}: {error.log}") from None
+        linker.add_ptx(ptx, code.name)
     elif code.kind == "ltoir":
         linker.add_ltoir(code.data, code.name)
     else:

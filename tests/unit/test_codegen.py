@@ -10,7 +10,8 @@ import pytest
 from compiler.codegen import Codegen, CodegenError, NoCodegen, Target, ptx_version, select
 from compiler.codegen.flags import annotated, uncontracted
 from compiler.codegen.target import ARCHITECTURES, nearest_lower, oldest_ptx
-from cudadrv import nvvm
+from cudadrv import nvjitlink, nvvm
+from cudadrv.toolkit import LibraryNotFound
 from tests.unit.ir_samples import assemble, instructions, kernel, module, ptxas
 
 CHOICES = ["llvm", "nvvm", "nvvm7"]
@@ -375,6 +376,24 @@ def test_lto_ir():
     data = generator.compile_lto(module(generator.dialect, MULTIPLY_ADD), Target((9, 0)))
     assert len(data) > 500
     assert b".version" not in data
+
+
+@pytest.mark.parametrize("choice", ["nvvm", "nvvm7"])
+@pytest.mark.parametrize("cc", [(9, 0), (10, 0)])
+def test_kernels_survive_optimisation_when_linked(choice, cc):
+    """A kernel in LTO-IR is there after linking, though nothing calls it."""
+    if not has_nvvm():
+        pytest.skip("no libNVVM; install the wheel nvidia-nvvm")
+    generator = select(Target(cc), choice)
+    body = module(generator.dialect, MULTIPLY_ADD)
+    data = generator.compile_lto(body, Target(cc))
+    try:
+        with nvjitlink.Link([f"-arch={Target(cc).arch}", "-lto"]) as link:
+            link.add("ltoir", data, "k")
+            link.complete()
+            assert b".text.k\0" in link.cubin
+    except LibraryNotFound as error:
+        pytest.skip(str(error))
 
 
 def test_threads(choice):
