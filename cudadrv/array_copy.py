@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cudadrv import driver
 from cudadrv.array import DeviceArray, as_cuda_array
 from cudadrv.boxes import ARRAY, DEVICE, HOST, Box, End, copy, linear
+from cudadrv.capture import capturing_graph
 from cudadrv.context import in_context
 from cudadrv.stream import stream_handle
 from cudadrv.strided import host_pointer
@@ -62,13 +63,12 @@ class ArrayRegion:
         source = region_of(src)
         if source is not None:
             copy_region(self, source, stream)
-        elif hasattr(src, "__cuda_array_interface__"):
-            self._move(as_cuda_array(src), True, stream)
-        else:
-            host = host_array(src)
-            if not self._move(host, True, stream):
-                self._move(np.ascontiguousarray(host), True, stream)
-                wait_for(stream)
+            return
+        other = linear_array(src)
+        if not self._move(other, True, stream):
+            check_waiting(stream)
+            self._move(np.ascontiguousarray(other), True, stream)
+            wait_for(stream)
 
     def copy_to(self, dst: Any, stream: object = None) -> None:
         """Copy this part of the array into *dst*; see ``copy_from`` for what that may be.
@@ -79,19 +79,14 @@ class ArrayRegion:
         target = region_of(dst)
         if target is not None:
             copy_region(target, self, stream)
-        elif hasattr(dst, "__cuda_array_interface__"):
-            into = as_cuda_array(dst)
-            into.check_writable()
-            self._move(into, False, stream)
-        else:
-            host = host_array(dst)
-            if not host.flags.writeable:
-                raise ValueError("the destination is read-only")
-            if not self._move(host, False, stream):
-                copied = np.empty(host.shape, host.dtype)
-                self._move(copied, False, stream)
-                wait_for(stream)
-                host[...] = copied
+            return
+        into = writable_array(dst)
+        if not self._move(into, False, stream):
+            check_waiting(stream)
+            copied = np.empty(into.shape, into.dtype)
+            self._move(copied, False, stream)
+            wait_for(stream)
+            into[...] = copied
 
     def copy_to_host(
         self, out: npt.NDArray[Any] | None = None, stream: object = None
@@ -146,21 +141,30 @@ class ArrayRegion:
 
     def _move(self, other: Any, inwards: bool, stream: object) -> bool:
         """Copy from or to an array in linear memory; False if the host's layout forbids it."""
-        box, own = self.box, self.end
+        own, end = self.end, self.opposite(other)
+        if end is not None and 0 not in self.shape:
+            copy(*((own, end) if inwards else (end, own)), self.box, stream)
+        return end is not None
+
+    def opposite(self, other: Any) -> End | None:
+        """The other side of a copy, an array in linear memory.
+
+        Returns:
+            None for a host array whose layout no copy takes.
+
+        Raises:
+            ValueError: shape or type do not match, or a device array has such a layout.
+        """
         other = self._matching(other)
-        if 0 in self.shape:
-            return True
         on_device = isinstance(other, DeviceArray)
         address = other.handle if on_device else host_pointer(other)
-        end = linear(DEVICE if on_device else HOST, address, box, self._steps(other))
+        end = linear(DEVICE if on_device else HOST, address, self.box, self._steps(other))
         if end is None and on_device:
             raise ValueError(
                 f"a device array of strides {other.strides} cannot be copied to or from a CUDA "
                 "array: copy it to a contiguous one first"
             )
-        if end is not None:
-            copy(*((own, end) if inwards else (end, own)), box, stream)
-        return end is not None
+        return end
 
     def _steps(self, other: Any) -> tuple[int | None, int | None] | None:
         """Bytes from plane to plane and row to row, None for only one; None if rows have gaps."""
@@ -238,12 +242,14 @@ def region_of(thing: Any) -> ArrayRegion | None:
     return found if isinstance(found, ArrayRegion) else None
 
 
-def host_array(thing: Any) -> npt.NDArray[Any]:
-    """A view of host memory, never a copy.
+def linear_array(thing: Any) -> Any:
+    """A view of an array in device or host memory, never a copy.
 
     Raises:
         TypeError: it is no array and no buffer.
     """
+    if hasattr(thing, "__cuda_array_interface__"):
+        return as_cuda_array(thing)
     if isinstance(thing, np.ndarray):
         return thing
     try:
@@ -254,11 +260,32 @@ def host_array(thing: Any) -> npt.NDArray[Any]:
         ) from None
 
 
-def copy_region(dst: ArrayRegion, src: ArrayRegion, stream: object) -> None:
-    """Copy between CUDA arrays.
+def writable_array(thing: Any) -> Any:
+    """The same of one that can be written.
 
     Raises:
-        ValueError: shapes or elements differ.
+        ValueError: it cannot.
+    """
+    found = linear_array(thing)
+    if isinstance(found, DeviceArray):
+        found.check_writable()
+    elif not found.flags.writeable:
+        raise ValueError("the destination is read-only")
+    return found
+
+
+def copy_region(dst: ArrayRegion, src: ArrayRegion, stream: object) -> None:
+    """Copy between CUDA arrays."""
+    box = common_box(dst, src)
+    if 0 not in dst.shape:
+        copy(dst.end, src.end, box, stream)
+
+
+def common_box(dst: ArrayRegion, src: ArrayRegion) -> Box:
+    """What a copy between CUDA arrays moves.
+
+    Raises:
+        ValueError: shapes or elements differ, or the parts of one array overlap.
     """
     one, other = dst.array.layout.format, src.array.layout.format
     if dst.shape != src.shape or one != other:
@@ -266,15 +293,48 @@ def copy_region(dst: ArrayRegion, src: ArrayRegion, stream: object) -> None:
             f"the source has shape {src.shape} of {other.channels} x {other.name}, the "
             f"destination {dst.shape} of {one.channels} x {one.name}: they must be the same"
         )
-    if 0 in dst.shape:
-        return
     box, theirs = dst.box, src.box
     if (box.width, box.height, box.depth) != (theirs.width, theirs.height, theirs.depth):
         raise ValueError(
             f"rows and layers do not correspond: {dst!r} and {src!r}; copy them one by one"
         )
-    dimensions = max(box.dimensions, theirs.dimensions)
-    copy(dst.end, src.end, box._replace(dimensions=dimensions), stream)
+    places = zip(dst.starts, src.starts, dst.lengths, strict=False)
+    if dst.array.handle == src.array.handle and all(abs(a - b) < n for a, b, n in places):
+        raise ValueError("the two parts of the CUDA array overlap: copy through another array")
+    return box._replace(dimensions=max(box.dimensions, theirs.dimensions))
+
+
+def copy_ends(dst: Any, src: Any) -> tuple[End, End, Box]:
+    """Both sides of a copy of which at least one is a CUDA array or a part of one.
+
+    Raises:
+        TypeError: neither is.
+        ValueError: they do not match, or a layout is none that copies take.
+    """
+    target, source = region_of(dst), region_of(src)
+    if target is not None and source is not None:
+        return target.end, source.end, common_box(target, source)
+    region, other = (target, src) if target is not None else (source, dst)
+    if region is None:
+        raise TypeError(f"neither {dst!r} nor {src!r} is a CUDA array or a part of one")
+    other = writable_array(other) if target is None else linear_array(other)
+    end = region.opposite(other)
+    if end is None:
+        raise ValueError(f"a host array of strides {other.strides} is none that copies take")
+    return (region.end, end, region.box) if target is not None else (end, region.end, region.box)
+
+
+def check_waiting(stream: object) -> None:
+    """Refuse a stream that is captured, before a copy that has to be waited for.
+
+    Raises:
+        ValueError: it is captured.
+    """
+    if stream is not None and capturing_graph(stream_handle(stream)):
+        raise ValueError(
+            "the host array needs a buffer for this copy, which a capture cannot wait for: pass "
+            "one made with numpy.ascontiguousarray()"
+        )
 
 
 def wait_for(stream: object) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cudadrv import checks, fills, pitched, raw
+from cudadrv.array_copy import copy_ends
 from cudadrv.boxes import DEVICE, HOST, Box, End
 from cudadrv.context import current_context
 from cudadrv.copies import check_apart, copy_size, span
@@ -76,6 +77,21 @@ class MemcpyNode(NodeParams):
         pitched.check_apart(target, source, box)
         made = cls.__new__(cls)
         made._take(target, source, box, (dst, src, to.keep, since.keep))
+        return made
+
+    @classmethod
+    def array(cls, dst: Any, src: Any) -> MemcpyNode:
+        """A copy to or from a CUDA array or a part of one; see ``CudaArray.copy_from``.
+
+        Raises:
+            ValueError: shape or type differ, nothing is copied, or a layout is none for copies.
+            TypeError: neither side is a CUDA array.
+        """
+        target, source, box = copy_ends(dst, src)
+        if not box.width * box.height * box.depth:
+            raise ValueError("a node cannot copy no elements")
+        made = cls.__new__(cls)
+        made._take(target, source, box, (dst, src))
         return made
 
     def _take(self, target: End, source: End, box: Box, keep: tuple[object, ...]) -> None:

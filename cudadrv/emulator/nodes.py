@@ -123,6 +123,15 @@ class CopyParams(RecordParams):
         return cls(made)
 
     @classmethod
+    def row(cls, array: int, at: int, host: int, size: int, inwards: bool) -> CopyParams:
+        """Bytes of a row of an array, from or to host memory."""
+        made = cls.linear(host, host, size, 1, 1)
+        side = "dst" if inwards else "src"
+        for name, value in (("MemoryType", 3), ("Array", array), ("XInBytes", at)):
+            setattr(made.given, side + name, value)
+        return made
+
+    @classmethod
     def plane(cls, given: Any) -> CopyParams:
         """From a CUDA_MEMCPY2D."""
         made = record("CUDA_MEMCPY3D")

@@ -156,6 +156,75 @@ def test_host_arrays_of_any_layout(array, view):
     assert np.count_nonzero(out) == np.count_nonzero(host)
 
 
+@pytest.mark.parametrize(("shape", "flags"), SHAPES)
+def test_copies_are_captured(context, shape, flags):
+    """Copies on a captured stream become a graph, which does them at each launch."""
+    host, got = values(shape), np.zeros(shape, np.float32)
+    more = host + 1
+    first, second = (cu.CudaArray(shape, np.float32, **flags) for _ in range(2))
+    first.copy_from(host)
+    stream = cu.Stream()
+    with stream.capture() as graph:
+        first.copy_from(more, stream)
+        second.copy_from(first, stream)
+        second.copy_to(got, stream)
+        with pytest.raises(ValueError, match="ascontiguousarray"):
+            first.copy_from(host[..., ::-1], stream)
+    assert np.array_equal(first.copy_to_host(), host)
+    graph.instantiate().launch(stream)
+    stream.synchronize()
+    assert np.array_equal(got, more)
+
+
+def test_nodes_copy_arrays(context):
+    """A graph has nodes that copy parts of arrays to and from memory and each other."""
+    host = values((4, 6))
+    array, got = cu.CudaArray((4, 6), np.float32), np.zeros((4, 6), np.float32)
+    other = cu.to_device(np.zeros((2, 3), np.float32))
+    graph = cu.Graph()
+    first = graph.add(cu.MemcpyNode.array(array, host))
+    second = graph.add(cu.MemcpyNode.array(array[0:2, 0:3], array[2:4, 3:6]), after=[first])
+    graph.add(cu.MemcpyNode.array(got, array), after=[second])
+    graph.add(cu.MemcpyNode.array(other, array[0:2, 3:6]), after=[second])
+    graph.instantiate().launch(stream := cu.Stream())
+    stream.synchronize()
+    assert np.array_equal(other.copy_to_host(), host[0:2, 3:6])
+    host[0:2, 0:3] = host[2:4, 3:6]
+    assert np.array_equal(got, host)
+
+
+@pytest.mark.parametrize(
+    ("dst", "src", "error", "message"),
+    [
+        (np.s_[0:3], np.s_[1:4], ValueError, "overlap"),
+        (np.s_[:], np.zeros((4, 5), np.float32), ValueError, "does not match"),
+        (np.s_[:], np.zeros((6, 4), np.float32).T, ValueError, "none that copies take"),
+        (np.s_[0:0], np.s_[1:1], ValueError, "no elements"),
+        (np.s_[:], None, TypeError, "NoneType"),
+    ],
+)
+def test_nodes_that_cannot_copy_arrays(array, dst, src, error, message):
+    """The error says what does not match, before there is a node."""
+    made, _ = array
+    source = made[src] if isinstance(src, slice) else src
+    with pytest.raises(error, match=message):
+        cu.MemcpyNode.array(made[dst], source)
+    with pytest.raises(TypeError, match="neither"):
+        cu.MemcpyNode.array(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="read-only"):
+        cu.MemcpyNode.array(bytes(96), made)
+
+
+def test_parts_that_overlap(array):
+    """Parts of one array that have elements in common are not copied to each other."""
+    made, host = array
+    with pytest.raises(ValueError, match="overlap"):
+        made[0:3].copy_from(made[1:4])
+    made[0:2].copy_from(made[2:4])
+    host[0:2] = host[2:4]
+    assert np.array_equal(made.copy_to_host(), host)
+
+
 def test_levels_halve(context):
     """Each level of a mipmapped array is half as long, and has elements of its own."""
     whole = cu.MipmappedArray((8, 20), np.float32)

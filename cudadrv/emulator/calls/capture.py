@@ -110,6 +110,12 @@ RECORDERS: dict[str, Recorder] = {
     "cuMemcpyDtoHAsync_v2": _copy(HOST, DEVICE),
     "cuMemcpyDtoDAsync_v2": _copy(DEVICE, DEVICE),
     "cuMemcpyPeerAsync": _peer,
+    "cuMemcpyHtoAAsync_v2": lambda array, at, source, size, stream: CopyParams.row(
+        array, at, source, size, True
+    ),
+    "cuMemcpyAtoHAsync_v2": lambda target, array, at, size, stream: CopyParams.row(
+        array, at, target, size, False
+    ),
     "cuMemcpy2DAsync_v2": lambda at, stream: CopyParams.plane(record("CUDA_MEMCPY2D", at)),
     "cuMemcpy3DAsync_v2": lambda at, stream: CopyParams(record("CUDA_MEMCPY3D", at)),
     **{f"cuMemsetD{8 * width}Async": _fill(width) for width in (1, 2, 4)},
