@@ -10,6 +10,7 @@ from . import (
     elementwise,
     extern,
     failures,
+    hints,
     indices,
     intrinsics,
     libdevice,
@@ -32,7 +33,7 @@ from . import (
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "constants", "elementwise", "extern",
-    "failures", "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods",
+    "failures", "hints", "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods",
     "numbers", "operators", "pointers", "printing", "ptx", "records", "sync", "times", "tuples",
     "ufuncs", "vectors", "warp",
 ]  # fmt: skip

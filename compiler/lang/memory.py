@@ -1,21 +1,24 @@
-"""Arrays that a kernel makes: shared.array and local.array."""
+"""Arrays that a kernel makes: in shared, local and constant memory."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from .. import types
 from ..errors import TypingError
 from ..lowering.builder import Builder
 from ..lowering.models import I8, I32, I64, SPACES, Value, memory_type
-from ..types import Array, Literal, Stored, Tuple, Type
+from ..types import Array, Integer, Literal, Stored, Tuple, Type, number, widen
 from ..typing.registry import REGISTRY, Match
 from .stub import Stub
 
 DYNAMIC = "dynamic_shared_memory"
+# The defaults of parameters: they tell, by identity, that nothing was given.
+_ORDER, _OFFSET = Literal("C"), Literal(0)
 
 
 class _Space:
@@ -24,23 +27,50 @@ class _Space:
     def __init__(self, name: str, doc: str) -> None:
         self.__doc__ = doc
         self.array = Stub(f"{name}.array", doc)
+        self.dynamic: Any = None
 
 
 shared = _Space(
     "shared",
-    """shared.array(shape, dtype): an array that the threads of a block share.
+    """shared.array(shape, dtype, alignment=None, order="C"): an array of all threads of a block.
 
-    *shape* is an int or a tuple of ints, constants. Shape 0 gives the dynamic shared memory
-    of the launch, whose size is what the launch asked for. The contents are undefined at first.
+    *shape* is an int or a tuple of ints, constants; *alignment*, a power of two, is what its
+    address is a multiple of, at least 16. Shape 0 gives the dynamic shared memory of the launch,
+    whose size is what the launch asked for; slices of it, viewed as other types, divide it. The
+    contents are undefined at first.
+    """,
+)
+shared.dynamic = Stub(
+    "shared.dynamic",
+    """shared.dynamic(shape, dtype, offset=0): an array some bytes into dynamic memory.
+
+    The shape can be known at run time only; whether it fits is not checked.
     """,
 )
 local = _Space(
     "local",
-    """local.array(shape, dtype): an array of the thread's own, of constant shape.
+    """local.array(shape, dtype, alignment=None, order="C"): an array of the thread's own.
 
-    The contents are undefined at first. One declaration is one array, also in a loop.
+    The shape is constant, the contents are undefined at first. One declaration is one array, also
+    in a loop.
     """,
 )
+
+
+class _Constant:
+    """The namespace const."""
+
+    array_like = Stub(
+        "const.array_like",
+        """const.array_like(array): a NumPy array that the kernel names, in constant memory.
+
+        It holds what the array held when the kernel was compiled; it is read-only, and has at
+        most 65,536 bytes.
+        """,
+    )
+
+
+const = _Constant()
 
 
 def constant_shape(shape: Type) -> tuple[int, ...]:
@@ -79,57 +109,138 @@ def constant_dtype(dtype: Type) -> Stored:
         raise TypingError(str(error)) from None
 
 
+def _alignment(given: Type | None, element: Stored, least: int) -> int:
+    """The alignment in bytes that is asked for, checked."""
+    natural = max(1 << (element.dtype.itemsize - 1).bit_length(), least)
+    natural = min(natural, 16)
+    if given is None or given == Literal(None):
+        return natural
+    value = given.value if isinstance(given, Literal) else None
+    if not isinstance(value, int) or value < 1 or value & (value - 1):
+        raise TypingError("the alignment must be a constant power of two")
+    if value % element.dtype.alignment:
+        raise TypingError(f"{element} needs an alignment of {element.dtype.alignment} at least")
+    return max(value, natural)
+
+
 def _array_rule(space: str) -> Any:
-    def rule(shape: Type, dtype: Type) -> Match:
+    def rule(
+        shape: Type,
+        dtype: Type,
+        alignment: Type | None = None,
+        order: Type = _ORDER,
+    ) -> Match:
         lengths, element = constant_shape(shape), constant_dtype(dtype)
+        if order not in (Literal("C"), Literal("F")):
+            raise TypingError(f"the order {widen(order)} is neither 'C' nor 'F'")
+        assert isinstance(order, Literal)
         nbytes = math.prod(lengths) * element.dtype.itemsize
         if space == "shared" and nbytes > 48 * 1024:
             raise TypingError(
                 f"{nbytes} bytes of static shared memory: at most 49152 are possible; use "
                 f"shared.array(0, dtype) and ask for the memory at the launch"
             )
-        return Match((None, None), Array(element, len(lengths), "C", space), data=lengths)
+        align = _alignment(alignment, element, 16 if space == "shared" else 4)
+        count = 2 + (alignment is not None) + (order is not _ORDER)
+        ty = Array(element, len(lengths), order.value, space)
+        return Match((None,) * count, ty, data=(lengths, align))
 
     return rule
 
 
 @REGISTRY.function(shared.array, rule=_array_rule("shared"))
-def shared_array(b: Builder, match: Match, lengths: Value, dtype: Value) -> Value:
+def shared_array(b: Builder, match: Match, *args: Value) -> Value:
     """A variable in shared memory, one for each place in the source"""
     ty = match.returns
-    assert isinstance(ty, Array) and isinstance(ty.dtype, Stored)
-    if match.data == (0,):
+    lengths, align = match.data
+    assert isinstance(ty, Array)
+    if lengths == (0,):
         return _dynamic(b, ty)
-    element = memory_type(ty.dtype)
-    storage = ir.ArrayType(element, max(math.prod(match.data), 1))
-    align = max(ty.dtype.dtype.itemsize, 16)
+    storage = ir.ArrayType(memory_type(ty.dtype), max(math.prod(lengths), 1))
     variable = b.module.variable("shared", storage, "shared", align)
-    return Value(ty, (b.untyped(variable), *(b.int64(n) for n in match.data)))
+    return Value(ty, (b.untyped(variable), *(b.int64(n) for n in lengths)))
 
 
-def _dynamic(b: Builder, ty: Array) -> Value:
+def dynamic_memory(b: Builder) -> ir.Value:
+    """The address of dynamic shared memory."""
     variable = b.module.llvm.globals.get(DYNAMIC)
     if variable is None:
         storage = ir.ArrayType(I8, 0)
         variable = ir.GlobalVariable(b.module.llvm, storage, DYNAMIC, SPACES["shared"])
         variable.linkage = "external"
-        variable.align = 16
-    register = ir.FunctionType(I32, [])
-    nbytes = b.llvm.asm(register, "mov.u32 $0, %dynamic_smem_size;", "=r", [], False)
-    assert isinstance(ty.dtype, Stored)
+        variable.align = 128  # What bulk copies want; the driver puts it behind static arrays.
+    return b.untyped(variable)
+
+
+def _dynamic(b: Builder, ty: Array) -> Value:
+    nbytes = b.asm("mov.u32 $0, %dynamic_smem_size;", "=r", I32)
     size = ir.Constant(I32, ty.dtype.dtype.itemsize)
     count = b.llvm.zext(b.llvm.udiv(nbytes, size), I64)
-    return Value(ty, (b.untyped(variable), count))
+    return Value(ty, (dynamic_memory(b), count))
+
+
+def _dynamic_rule(shape: Type, dtype: Type, offset: Type = _OFFSET) -> Match | None:
+    wide = widen(shape)
+    items = wide.items if isinstance(wide, Tuple) else (wide,)
+    numbers = [number(item) for item in (*items, offset)]
+    if not all(isinstance(each, Integer) for each in numbers):
+        return None
+    lengths: Type = types.py_int
+    if isinstance(wide, Tuple):
+        lengths = Tuple((types.py_int,) * len(items))
+    count = 2 + (offset is not _OFFSET)
+    args = (lengths, None, types.py_int)[:count]
+    return Match(args, Array(constant_dtype(dtype), len(items), "C", "shared"))
+
+
+@REGISTRY.function(shared.dynamic, rule=_dynamic_rule)
+def shared_dynamic(
+    b: Builder, match: Match, lengths: Value, dtype: Value, offset: Value | None = None
+) -> Value:
+    """A view of dynamic shared memory"""
+    pointer = dynamic_memory(b)
+    if offset is not None:
+        pointer = b.offset(pointer, I8, offset.leaf)
+    return Value(match.returns, (pointer, *lengths.leaves))
 
 
 @REGISTRY.function(local.array, rule=_array_rule("generic"))
-def local_array(b: Builder, match: Match, lengths: Value, dtype: Value) -> Value:
+def local_array(b: Builder, match: Match, *args: Value) -> Value:
     """Stack memory, allocated where the function begins"""
     ty = match.returns
-    assert isinstance(ty, Array) and isinstance(ty.dtype, Stored)
-    storage = ir.ArrayType(memory_type(ty.dtype), max(math.prod(match.data), 1))
+    lengths, align = match.data
+    assert isinstance(ty, Array)
+    storage = ir.ArrayType(memory_type(ty.dtype), max(math.prod(lengths), 1))
     with b.llvm.goto_entry_block():
         place = b.llvm.alloca(storage)
-        place.align = max(ty.dtype.dtype.itemsize, 4)
+        place.align = align
         pointer = b.untyped(place)
-    return Value(ty, (pointer, *(b.int64(n) for n in match.data)))
+    return Value(ty, (pointer, *(b.int64(n) for n in lengths)))
+
+
+def _constant_rule(array: Type) -> Match:
+    value = array.value if isinstance(array, Literal) else None
+    if not isinstance(value, np.ndarray):
+        raise TypingError("const.array_like takes a NumPy array that the kernel names, no argument")
+    if value.nbytes > 65536:
+        raise TypingError(f"{value.nbytes} bytes of constant memory: at most 65536 are possible")
+    layout = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    try:
+        element = types.from_dtype(value.dtype)
+    except TypeError as error:
+        raise TypingError(str(error)) from None
+    return Match((None,), Array(element, value.ndim, layout, "const", readonly=True), data=value)
+
+
+@REGISTRY.function(const.array_like, rule=_constant_rule)
+def constant_array(b: Builder, match: Match, array: Value) -> Value:
+    """A variable in constant memory"""
+    value: np.ndarray[Any, Any] = match.data
+    ty = match.returns
+    assert isinstance(ty, Array)
+    data = bytearray(value.tobytes(ty.layout) or b"\0")  # type: ignore[arg-type]
+    storage = ir.ArrayType(I8, len(data))
+    variable = b.module.variable("constant", storage, "const", 16)
+    variable.global_constant = True
+    variable.initializer = ir.Constant(storage, data)
+    return Value(ty, (b.untyped(variable), *(b.int64(n) for n in value.shape)))
