@@ -13,7 +13,7 @@ from ..lowering.models import I64, Value
 from ..types import Array, Boolean, Complex, Integer, Literal, Scalar, Type, number, widen
 from ..typing.promotion import converts
 from ..typing.registry import REGISTRY, Match
-from . import arrays
+from . import indexing
 from .ptx import Form, assemble, declare, into_register, require
 from .stub import Stub
 
@@ -37,7 +37,7 @@ STORES = {
 def _element(array: Type, index: Type, name: str) -> Scalar | Complex:
     """The type of the element that a hint concerns."""
     assert isinstance(array, Array)
-    if not arrays.is_element(array, arrays.check_indices(array, index)):
+    if not indexing.is_element(array, indexing.check_indices(array, index)):
         raise TypingError(f"{name} takes one index for each of {array.ndim} dimensions")
     if not isinstance(array.dtype, Scalar | Complex) or array.align:
         raise TypingError(f"{name} works on aligned numbers, not on {array}")
@@ -80,7 +80,7 @@ def _load(name: str, hint: str, doc: str) -> Stub:
         return Match((None, None), _element(array, index, name))
 
     def lower(b: Builder, match: Match, array: Value, index: Value) -> Value:
-        place = arrays.element(b, array, index)
+        place = indexing.element(b, array, index)
         space = _space(array)
         if hint == "nc" and not space:
             place, space = b.llvm.addrspacecast(place, b.layout.pointer("global")), ".global"
@@ -115,7 +115,7 @@ def _store(name: str, hint: str, doc: str) -> Stub:
         return Match((None, None, ty), types.none)
 
     def lower(b: Builder, match: Match, array: Value, index: Value, value: Value) -> Value:
-        address = b.llvm.ptrtoint(arrays.element(b, array, index), I64)
+        address = b.llvm.ptrtoint(indexing.element(b, array, index), I64)
         ty = value.type
         assert isinstance(ty, Scalar | Complex)
         for (part, offset), leaf in zip(_parts(ty), value.leaves, strict=True):
@@ -156,7 +156,7 @@ def _copy_rule(to: Type, i: Type, array: Type, j: Type, count: Type = Literal(1)
     if to.dtype != array.dtype or to.readonly:
         raise TypingError(f"cp_async: {to} cannot take elements of {array}")
     for owner, index in ((to, i), (array, j)):
-        if not arrays.is_element(owner, arrays.check_indices(owner, index)):
+        if not indexing.is_element(owner, indexing.check_indices(owner, index)):
             raise TypingError(f"cp_async takes one index for each of {owner.ndim} dimensions")
     if not isinstance(count, Literal) or not isinstance(number(count), Integer):
         raise TypingError("cp_async: count must be a constant")
@@ -176,9 +176,9 @@ def copy(
 ) -> Value:
     """cp.async"""
     require(b, "cp_async", (8, 0))
-    target = b.llvm.ptrtoint(arrays.element(b, to, i), I64)
+    target = b.llvm.ptrtoint(indexing.element(b, to, i), I64)
     target = b.llvm.trunc(target, ir.IntType(32))
-    place = arrays.element(b, array, j)
+    place = indexing.element(b, array, j)
     if isinstance(array.type, Array) and array.type.space == "generic":
         place = b.llvm.addrspacecast(place, b.layout.pointer("global"))
     nbytes: int = match.data
