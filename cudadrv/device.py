@@ -231,6 +231,33 @@ class Device:
             "CUdevice_P2PAttribute", lambda number: driver.cuDeviceGetP2PAttribute(number, *ends)
         )
 
+    def atomic_capabilities(self, other: Device | None = None) -> dict[str, frozenset[str]]:
+        """What atomic operations do natively on memory of the host, or of *other*.
+
+        Returns:
+            for each operation, such as "integer_add" or "cas", some of "signed", "unsigned",
+            "reduction", "scalar_32", "scalar_64", "scalar_128", "vector_32x4".
+
+        Raises:
+            NotSupportedByDriver: the driver is older than 13.0.
+
+        C: cuDeviceGetHostAtomicCapabilities, cuDeviceGetP2PAtomicCapabilities
+        """
+        operations = _members("CUatomicOperation", "CU_ATOMIC_OPERATION_")
+        bits = _members("CUatomicOperationCapability", "CU_ATOMIC_CAPABILITY_")
+        count = len(operations)
+        asked = (ctypes.c_int * count)(*operations.values())
+        found = (ctypes.c_uint * count)()
+        if other is None:
+            driver.cuDeviceGetHostAtomicCapabilities(found, asked, count, self.handle)
+        else:
+            ends = (self.handle, _other(other).handle)
+            driver.cuDeviceGetP2PAtomicCapabilities(found, asked, count, *ends)
+        return {
+            operation: frozenset(name for name, bit in bits.items() if number & bit)
+            for operation, number in zip(operations, found, strict=True)
+        }
+
     @property
     def luid(self) -> tuple[bytes, int] | None:
         """Eight bytes by which Windows knows the device, and its node mask; None elsewhere.
@@ -287,6 +314,12 @@ def find(text: str, count: int) -> int:
         known = "".join(f"\n  {each.ordinal}: {each.pci_bus_id}, {each.uuid}" for each in found)
         raise ValueError(f"there is no device {text!r}; there are{known}")
     return matches[0]
+
+
+def _members(enumeration: str, prefix: str) -> dict[str, int]:
+    """The enumerators of an enum in lower case, without *prefix*."""
+    members = getattr(raw, enumeration).__members__
+    return {name.removeprefix(prefix).lower(): int(value) for name, value in members.items()}
 
 
 def _other(device: Any) -> Device:

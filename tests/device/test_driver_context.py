@@ -66,6 +66,19 @@ def test_what_a_device_tells_of_others():
             call(0)
 
 
+def test_atomic_operations_between_memories():
+    """For each operation the device tells what it does on the host's memory, from driver 13.0."""
+    device = cu.Device(0)
+    if not raw.available("cuDeviceGetHostAtomicCapabilities"):
+        pytest.skip("needs a driver of CUDA 13.0")
+    found = device.atomic_capabilities()
+    assert {"integer_add", "cas", "float_add"} <= found.keys()
+    kinds = {"signed", "unsigned", "reduction", "scalar_32", "scalar_64", "scalar_128"}
+    assert all(each <= kinds | {"vector_32x4"} for each in found.values())
+    with pytest.raises(TypeError, match="no Device"):
+        device.atomic_capabilities(5)
+
+
 def test_what_only_some_devices_have():
     """The LUID is Windows' alone; the width of textures has room for what arrays hold."""
     device = cu.Device(0)

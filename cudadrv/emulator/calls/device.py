@@ -193,5 +193,21 @@ def cuDeviceGetP2PAttribute(attribute: int, dev: int, peer: int) -> int:
 
 
 @exported()
+def cuDeviceGetHostAtomicCapabilities(found: int, asked: int, count: int, dev: int) -> None:
+    require(found and asked and count)
+    known = set(table.ENUMS[raw.types.resolve("CUatomicOperation")].values())
+    require(all(each in known for each in (ctypes.c_int * count).from_address(asked)))
+    # Signed, unsigned and without a result, of 32 and 64 bits.
+    (ctypes.c_uint * count).from_address(found)[:] = [0b11111] * count
+
+
+@exported()
+def cuDeviceGetP2PAtomicCapabilities(
+    found: int, asked: int, count: int, dev: int, peer: int
+) -> None:
+    raise Status("INVALID_DEVICE")
+
+
+@exported()
 def cuDeviceCanAccessPeer(dev: int, peer: int) -> int:
     return 0
