@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from cudadrv.stream import Stream
     from cudadrv.tensormap import TensorMap
     from cudadrv.texture import ResourceView, SurfaceObject, TextureObject
+    from cudadrv.virtual import PhysicalMemory, VirtualMemory, granularity, virtual_alloc
 
 # Where each name is defined; it is imported when it is first used.
 HOME = {
@@ -123,6 +124,7 @@ HOME = {
     "pointers": "address_range dma_buf pointer_attributes pointer_kind",
     "pool": "MemoryPool StreamMemory mem_alloc_async",
     "stream": "Stream",
+    "virtual": "PhysicalMemory VirtualMemory granularity virtual_alloc",
     "tensormap": "TensorMap",
     "capture": "CaptureInfo capture_mode",
     "execution": "GraphExec GraphUpdateError",
@@ -195,6 +197,7 @@ __all__ = [
     "NotSupported",
     "NotSupportedByDriver",
     "OutOfMemory",
+    "PhysicalMemory",
     "PinnedMemory",
     "PitchedMemory",
     "RecordNode",
@@ -209,6 +212,7 @@ __all__ = [
     "SurfaceObject",
     "TensorMap",
     "TextureObject",
+    "VirtualMemory",
     "WaitNode",
     "address_range",
     "as_cuda_array",
@@ -223,6 +227,7 @@ __all__ = [
     "driver_version",
     "from_cuda_array_interface",
     "from_dlpack",
+    "granularity",
     "host_register",
     "init",
     "is_available",
@@ -257,6 +262,7 @@ __all__ = [
     "set_memory_manager",
     "to_device",
     "use_driver",
+    "virtual_alloc",
 ]
 
 

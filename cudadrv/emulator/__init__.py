@@ -24,6 +24,7 @@ from .calls import (
     stream,
     tensormap,
     texture,
+    virtual,
 )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "stream",
     "tensormap",
     "texture",
+    "virtual",
 ]
 
 

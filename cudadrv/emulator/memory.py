@@ -13,6 +13,9 @@ from .status import require
 
 # What made an allocation; cuPointerGetAttribute tells device from host and managed memory.
 DEVICE, HOST, MANAGED, REGISTERED, MODULE = "device", "host", "managed", "registered", "module"
+# A piece of virtual memory: what is mapped next to it is one with it.
+VIRTUAL = "virtual"
+COUNTED = (DEVICE, MANAGED)
 
 
 @dataclass
@@ -59,7 +62,7 @@ class Memory:
             made = Allocation(address, size, kind, self._count, flags, owner)
             bisect.insort(self._starts, address)
             self._found[address] = made
-            self.used += size if kind in (DEVICE, MANAGED) else 0
+            self.used += size if kind in COUNTED else 0
         return made
 
     def free(self, address: int | None, *kinds: str) -> None:
@@ -70,7 +73,7 @@ class Memory:
             assert found is not None
             del self._found[found.address]
             self._starts.remove(found.address)
-            self.used -= found.size if found.kind in (DEVICE, MANAGED) else 0
+            self.used -= found.size if found.kind in COUNTED else 0
         if found.pool is not None:
             found.pool.freed(found.size)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from cudadrv import config
 
-from .memory import Allocation, Memory
+from .memory import VIRTUAL, Allocation, Memory
 from .status import Status, require
 
 T = TypeVar("T", bound="Object")
@@ -236,10 +236,17 @@ def overlaps(address: int, size: int) -> bool:
 
 
 def reach(address: int | None, size: int) -> int:
-    """*address*, if *size* bytes from there lie in one allocation of any context."""
-    found = place(address) if size else None
-    if size:
-        require(found and (address or 0) + size <= found[1].address + found[1].size)
+    """*address*, if *size* bytes from there lie in one allocation of any context.
+
+    Pieces of virtual memory side by side count as one.
+    """
+    start, end = address or 0, (address or 0) + size
+    while start < end:
+        found = place(start)
+        require(found)
+        assert found
+        start = found[1].address + found[1].size
+        require(start >= end or found[1].kind == VIRTUAL)
     return address or 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 
 from cudadrv import raw
 from cudadrv.occupancy_model import Multiprocessor
@@ -22,6 +24,9 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 SHARED_BYTES = 48 << 10
 SHARED_BYTES_OPTIN = 227 << 10
 MULTIPROCESSOR = Multiprocessor(2048, 32, 228 << 10, SHARED_BYTES_OPTIN)
+
+# What virtual memory needs of the system: files that are memory.
+VIRTUAL_MEMORY = sys.platform == "linux" and hasattr(os, "memfd_create")
 
 
 def _attributes() -> dict[int, int]:
@@ -53,6 +58,8 @@ def _attributes() -> dict[int, int]:
         "HOST_REGISTER_SUPPORTED": 1, "READ_ONLY_HOST_REGISTER_SUPPORTED": 1,
         "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST": 1, "MEMORY_POOLS_SUPPORTED": 1,
         "RESERVED_SHARED_MEMORY_PER_BLOCK": MULTIPROCESSOR.reserved,
+        "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": int(VIRTUAL_MEMORY),
+        "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": int(VIRTUAL_MEMORY),
         "CLUSTER_LAUNCH": int(major >= 9),
         "MEM_SYNC_DOMAIN_COUNT": 4 if major >= 9 else 1, **arrays.attributes(),
     }  # fmt: skip
