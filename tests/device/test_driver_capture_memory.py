@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cudadrv as cu
+from cudadrv import driver
 from tests.device.driver_code import library
 
 pytestmark = pytest.mark.usefixtures("context")
@@ -84,6 +85,17 @@ def test_nothing_is_kept_outside_of_captures():
         del memory
         gc.collect()
         assert alive() is None
+
+
+def test_releases_do_not_break_captures_of_others():
+    """One that another library began is not known, but what is released in it is relaxed."""
+    stream, memory, other = cu.Stream(nonblocking=True), cu.mem_alloc(64), cu.Stream()
+    driver.cuStreamBeginCapture(stream.handle, 0)
+    memory.close()
+    other.close()
+    graph = cu.Graph.owning(driver.cuStreamEndCapture(stream.handle))
+    assert graph.nodes == []
+    assert len(cu.pending) == 0
 
 
 def test_operations_are_captured_together():
