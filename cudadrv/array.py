@@ -17,7 +17,7 @@ from cudadrv.interface import Interface, described, parse
 from cudadrv.layout import broadcast_strides, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
 from cudadrv.stream import Stream, stream_handle
-from cudadrv.strided import gather, host_pointer, move, scatter, wait
+from cudadrv.strided import gather, host_pointer, move, place, scatter, wait
 from cudadrv.view import View
 
 if TYPE_CHECKING:
@@ -279,7 +279,8 @@ class DeviceArray(View):
         """
         strides = strides_of(None, self.shape, self.itemsize, self.order)
         made = DeviceArray(mem_alloc(self.nbytes), self.shape, self.dtype, strides)
-        made.copy_to_device(self, stream)
+        if self.size:
+            place(made, self, ordering(stream))
         return made
 
     def fill(self, value: Any, stream: object = None) -> None:

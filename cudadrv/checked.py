@@ -94,7 +94,12 @@ def checked(name: str) -> Callable[..., Any]:
     """Make the checked function *name*, whose signature is that of cuda.h without the results."""
     exported = raw.symbol(name)
     parameters = raw.parameters(name)
-    scope: dict[str, Any] = {"call": raw.function(name), "byref": ctypes.byref, "fail": _fail}
+    scope: dict[str, Any] = {
+        "ArgumentError": ctypes.ArgumentError,
+        "byref": ctypes.byref,
+        "call": raw.function(name),
+        "fail": _fail,
+    }
     taken, passed, returned, lines = [], [], [], []
     for is_result, spelled, parameter in parameters:
         variable = f"{parameter}_" if parameter in RESERVED else parameter
@@ -111,7 +116,10 @@ def checked(name: str) -> Callable[..., Any]:
     source = [
         f"def {name}({', '.join(taken)}):",
         *lines,
-        f"    code = call({', '.join(passed)})",
+        "    try:",
+        f"        code = call({', '.join(passed)})",
+        "    except ArgumentError as problem:",
+        f"        raise TypeError(f'{exported}: {{problem}}') from None",
         "    if code:",
         f"        fail(code, {exported!r}, dict({shown}))",
         *([f"    return {', '.join(returned)}"] if returned else []),
@@ -126,7 +134,7 @@ def checked(name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-RESERVED = frozenset({"from", "type", "input", "call", "byref", "fail", "code", "dict"})
+RESERVED = frozenset({"from", "type", "input", "call", "byref", "fail", "code", "dict", "problem"})
 
 
 def _value(variable: str, kind: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cudadrv import driver, keeper, raw
 from cudadrv.context import Resource, current_context, in_context
+from cudadrv.device import Device
 from cudadrv.errors import ClosedError
 from cudadrv.execution import GraphExec
 from cudadrv.node import Edge, Node, NodeParams
@@ -421,4 +422,6 @@ class GraphMemory(NamedTuple):
 
 def device_number(device: Any) -> int:
     """The driver's number of a device; None is the device of the current context."""
-    return int((current_context().device if device is None else device).handle)
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"device={device!r}: it is a Device, or None for the current one")
+    return int((device or current_context().device).handle)

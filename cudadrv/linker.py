@@ -196,9 +196,14 @@ class Linker:
         """
         if kind not in KINDS.values():
             raise ValueError(f"{name}: kind {kind!r} is none of {', '.join(set(KINDS.values()))}")
-        if not data.strip(b"\0"):
+        given: tuple[object, object] = (data, name)
+        if not isinstance(given[0], (bytes, bytearray, memoryview)) or not isinstance(name, str):
+            kinds = f"{type(data).__name__} named {name!r}"
+            raise TypeError(f"the linker takes code as bytes and its name as str, not {kinds}")
+        code = bytes(data)
+        if not code.strip(b"\0"):
             raise ValueError(f"{name}: there is nothing in it")
-        self.inputs.append(Input(kind, data, name))
+        self.inputs.append(Input(kind, code, name))
 
     def link(self) -> bytes:
         """Link: a cubin, or PTX from the backend "text".

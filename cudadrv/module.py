@@ -119,8 +119,13 @@ class Library(Resource):
     """
 
     def __init__(self, code: bytes, options: Options | None = None) -> None:
+        given: object = code
+        if not isinstance(given, bytes):
+            raise TypeError(f"code of type {type(given).__name__}: load() takes more than bytes")
         context = current_context()
-        options = options or Options({})
+        options = Options({}) if options is None else options
+        if not isinstance(options, Options):
+            raise TypeError("options are those that load() takes by keyword")
         if code.startswith(LTOIR):
             code = linked(code, options)
         self.ptx = ptx_text(code)

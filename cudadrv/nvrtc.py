@@ -138,6 +138,10 @@ class Program:
 
         C: nvrtcCreateProgram
         """
+        given: tuple[object, ...] = (source, name)
+        if not all(isinstance(each, str) for each in given):
+            kinds = f"{type(source).__name__} named {name!r}"
+            raise TypeError(f"the source and its name are text, not {kinds}")
         self.library = library or find()
         self._handle = _HANDLE()
         headers = headers or {}

@@ -126,9 +126,14 @@ def move(target: DeviceArray, source: DeviceArray, stream: object) -> None:
     if overlap(target, source):
         if (target.handle, target.strides) != (source.handle, source.strides):
             with source.copy(stream) as temporary:
-                move(target, temporary, stream)
+                place(target, temporary, stream)
                 wait(stream)
         return
+    place(target, source, stream)
+
+
+def place(target: DeviceArray, source: DeviceArray, stream: object) -> None:
+    """Copy a device array into another one that does not overlap it."""
     pieces = plan(target.shape, target.strides, source.strides, target.itemsize, MOST)
     if pieces is None:
         scatter(target, gather(source, stream), stream)

@@ -71,6 +71,13 @@ def test_overlapping_copies_take_the_source_as_it_was(data):
     np.testing.assert_array_equal(device.copy_to_host(), array)
 
 
+def test_a_source_around_its_target():
+    """An array whose ends are on both sides of the target is copied through memory of its own."""
+    device = cu.to_device(filled(12))
+    device[4:7].copy_to_device(device[1::5])
+    assert device.copy_to_host().tolist() == [0, 1, 2, 3, 1, 6, 11, 7, 8, 9, 10, 11]
+
+
 def test_assignment_broadcasts_device_arrays():
     """A device array of fewer dimensions, or of another dtype, is assigned as by NumPy."""
     array, device = filled((3, 4)), cu.to_device(filled((3, 4)))
