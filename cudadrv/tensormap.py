@@ -253,6 +253,23 @@ class TensorMap:
         driver.cuTensorMapReplaceAddress(self.address, new.address)
         self.tensor, self.source = new, source
 
+    def set_allocation_class(self, wanted: str = "auto") -> str:
+        """Say how much memory around the array the hardware may touch; returns what holds now.
+
+        Args:
+            wanted: "small" for 4 KiB, "large" for 128 KiB, which must all be memory then, or "auto"
+                for what the driver thinks safe.
+
+        Raises:
+            NotSupportedByDriver: the driver is older than 13.5.
+
+        C: cuTensorMapSetAllocationClass
+        """
+        kinds = raw.CUtensorMapAllocClass
+        number = choice("wanted", wanted.upper() if isinstance(wanted, str) else wanted, kinds)
+        found = driver.cuTensorMapSetAllocationClass(self.address, number)
+        return str(kinds(found).name.rpartition("_")[2].lower())
+
     def copy_to_device(self) -> DeviceMemory:
         """The map in device memory of its own, for kernels that take its address."""
         memory = mem_alloc(NBYTES)
