@@ -37,7 +37,7 @@ from .dispatch.ahead import (
 from .dispatch.forall import ForAll
 from .dispatch.jit import AutoJitCUDAKernel, DeviceFunction, jit
 from .dispatch.kernel import CUDAKernel, CUDAKernelBase
-from .dispatch.linking import (
+from .dispatch.linkable import (
     LTOIR,
     Archive,
     Bitcode,

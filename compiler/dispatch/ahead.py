@@ -13,7 +13,7 @@ from ..codegen import Target
 from ..codegen.target import ARCHITECTURES
 from ..signature import normalize
 from ..types import Signature, Type
-from .linking import code_of
+from .linkable import code_of
 from .linking import link as link_code
 from .options import settings_of, target_options
 from .pipeline import Compiled, Settings, compile_device, compile_kernel
@@ -132,7 +132,9 @@ def _compile(
     if output not in OUTPUTS:
         raise NotImplementedError(f"output {output!r}: one of {', '.join(OUTPUTS)}")
     target = Target(cc, None, **target_options(options))
-    settings = settings_of(options)._replace(lto=output == "ltoir")
+    settings = settings_of(options)
+    if output != "cubin":
+        settings = settings._replace(lto=output == "ltoir")
     name = (abi_info or {}).get("abi_name")
     return compile_function(pyfunc, normalize(sig), target, settings, device, name), target
 

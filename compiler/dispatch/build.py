@@ -141,7 +141,9 @@ def target_of(arch: str) -> Target:
 def _compile(item: Item, target: Target, form: str) -> Compiled:
     options = target_options(item.options)
     target = Target(target.cc, None, target.suffix, **options)
-    settings = settings_of(item.options)._replace(lto=form == "ltoir")
+    settings = settings_of(item.options)
+    if form not in ("cubin", "fatbin"):
+        settings = settings._replace(lto=form == "ltoir")
     return compile_function(item.pyfunc, item.signature, target, settings)
 
 

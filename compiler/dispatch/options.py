@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..lang.extern import sequence
-from .linking import code_of, wants_lto
+from .linkable import code_of, wants_lto
 from .pipeline import Settings
 
 TARGET_OPTIONS = ("debug", "fastmath", "fma", "opt", "ftz", "prec_div", "prec_sqrt")
@@ -27,7 +27,7 @@ def settings_of(options: dict[str, Any]) -> Settings:
     Raises:
         TypeError, ValueError, OSError: one is of no use; the message says which.
     """
-    link = sequence(options.get("link"))
+    link, lto = sequence(options.get("link")), options.get("lto")
     for item in link:
         code_of(item)
     bounds = sequence(options.get("launch_bounds"))
@@ -40,7 +40,8 @@ def settings_of(options: dict[str, Any]) -> Settings:
         )
     return Settings(
         options.get("codegen"),
-        wants_lto(link, options.get("lto")),
+        # Undecided until it is known what the functions that are called link.
+        wants_lto(link, lto) or (None if lto is None else False),
         link,
         bool(options.get("lineinfo")),
         registers,

@@ -23,6 +23,7 @@ from ..lowering.function import Program as LoweringProgram
 from ..lowering.function import symbol
 from ..types import Array, Type
 from ..typing.registry import REGISTRY
+from .linkable import wants_lto
 
 assert lang  # Importing it fills the registry.
 _LOCK = threading.RLock()
@@ -35,7 +36,7 @@ class Settings(NamedTuple):
 
     Attributes:
         codegen: the code generator to use, as for codegen.select.
-        lto: make LTO-IR too.
+        lto: make LTO-IR too; None: if what is called brings code that it can be optimised with.
         link: files and codes to link to it.
         lineinfo: keep the lines of the source in the PTX.
         max_registers: the most registers that a thread may use.
@@ -46,7 +47,7 @@ class Settings(NamedTuple):
     """
 
     codegen: str | None = None
-    lto: bool = False
+    lto: bool | None = False
     link: tuple[Any, ...] = ()
     lineinfo: bool = False
     max_registers: int | None = None
@@ -107,6 +108,9 @@ def compile_kernel(
     def make(generator: Codegen) -> Compiled:
         inference = _inference(target, generator, target.debug)
         typed = infer_kernel(pyfunc, args, inference)
+        if settings.lto is None:
+            lto = wants_lto(tuple(_links(inference)), None)
+            return compile_kernel(pyfunc, args, target, settings._replace(lto=lto))
         program = _program(target, settings, generator)
         name = kernel_name(typed)
         _bound(program, program.kernel(typed, name), settings)

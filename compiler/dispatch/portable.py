@@ -10,7 +10,6 @@ import ast
 import builtins
 import dis
 import functools
-import hashlib
 import importlib
 import linecache
 import sys
@@ -114,6 +113,8 @@ def text_of(function: Any, order: list[Any]) -> Text:
         )
     lines = source.lines[node.lineno - 1 : node.end_lineno]
     indentation = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    import hashlib  # It loads OpenSSL, which no kernel needs.
+
     digest = hashlib.blake2b("".join(lines).encode(), digest_size=4).hexdigest()
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     return Text(

@@ -9,7 +9,7 @@ import pytest
 
 import compiler as cuda
 import cudadrv
-from compiler.dispatch.linking import CUSource, PTXSource
+from compiler.dispatch.linkable import CUSource, PTXSource
 from cudadrv import nvrtc
 from cudadrv.toolkit import LibraryNotFound
 from tests.unit.test_linker import TWICE

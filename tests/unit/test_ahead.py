@@ -11,7 +11,7 @@ from compiler import float32, int32, types
 from compiler.codegen import Target, select
 from compiler.codegen.target import ARCHITECTURES
 from compiler.dispatch import ahead
-from compiler.dispatch.linking import CUSource
+from compiler.dispatch.linkable import CUSource
 from compiler.lang.extern import declare_device
 from cudadrv import nvjitlink, nvrtc
 from cudadrv.linker import Linker, LinkError

@@ -15,7 +15,7 @@ from compiler.codegen import CodegenError, Target, recorded
 from compiler.codegen.llvm import LlvmCodegen
 from compiler.codegen.select import select
 from compiler.dispatch import linking, pipeline
-from compiler.dispatch.linking import CUSource, PTXSource
+from compiler.dispatch.linkable import CUSource, PTXSource
 from compiler.dispatch.pipeline import Settings, compile_kernel
 from cudadrv import nvjitlink
 from cudadrv.toolkit import LibraryNotFound
