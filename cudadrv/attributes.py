@@ -29,7 +29,7 @@ def attribute_number(enumeration: str, name: str) -> int:
 
 def short_name(member: str) -> str:
     """WARP_SIZE of CU_DEVICE_ATTRIBUTE_WARP_SIZE, STACK_SIZE of CU_LIMIT_STACK_SIZE."""
-    return re.sub("^CU_[A-Z_]*?(ATTRIBUTE|ATTR|LIMIT)_", "", member)
+    return re.sub("^CU_[A-Z0-9_]*?(ATTRIBUTE|ATTR|LIMIT)_", "", member)
 
 
 class Attributes(Mapping[str, "int | None"]):

@@ -244,6 +244,7 @@ class Device:
         C: cuDeviceGetHostAtomicCapabilities, cuDeviceGetP2PAtomicCapabilities
         """
         operations = _members("CUatomicOperation", "CU_ATOMIC_OPERATION_")
+        del operations["max"]  # only counts them
         bits = _members("CUatomicOperationCapability", "CU_ATOMIC_CAPABILITY_")
         count = len(operations)
         asked = (ctypes.c_int * count)(*operations.values())

@@ -73,6 +73,7 @@ def test_atomic_operations_between_memories():
         pytest.skip("needs a driver of CUDA 13.0")
     found = device.atomic_capabilities()
     assert {"integer_add", "cas", "float_add"} <= found.keys()
+    assert "max" not in found
     kinds = {"signed", "unsigned", "reduction", "scalar_32", "scalar_64", "scalar_128"}
     assert all(each <= kinds | {"vector_32x4"} for each in found.values())
     with pytest.raises(TypeError, match="no Device"):
