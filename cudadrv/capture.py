@@ -76,7 +76,7 @@ def captured(
             if not ended:
                 raw.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))
             if graph is None:
-                target.close()
+                target.discard()
             raise
         finally:
             for handle in [key for key, value in active.items() if value is target]:

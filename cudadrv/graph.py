@@ -112,6 +112,13 @@ class Graph(Resource):
         super().close()
         keeper.sweep()
 
+    def discard(self) -> None:
+        """Close it after a capture that failed, with which drivers destroy the graph."""
+        handle, self._handle = self._handle, None
+        if self._finalizer is not None and self._finalizer.detach():
+            raw.cuGraphDestroy(handle)
+        keeper.sweep()
+
     def keep(self, *objects: object) -> None:
         """Keep Python objects alive as long as the graph, its copies and their launches need.
 

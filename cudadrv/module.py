@@ -333,7 +333,7 @@ class Library(Resource):
             raise TypeError(f"{name!r} is no name of a function: names are str")
         found = ctypes.c_void_p()
         code = raw.cuLibraryGetUnifiedFunction(ctypes.byref(found), self.handle, name.encode())
-        if code == NOT_FOUND:
+        if code in (NOT_FOUND, raw.CUDA_ERROR_INVALID_VALUE):
             raise NameNotFound("unified function", name, None)
         driver.check(code, "cuLibraryGetUnifiedFunction", f"function {name!r}")
         return found.value or 0

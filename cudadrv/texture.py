@@ -47,13 +47,26 @@ class ResourceView(NamedTuple):
             raise ValueError(f"there is no view format {self.format!r}; there are {known}")
         whole = source.layout.record()
         block = 4 if "BC" in self.format else 1
-        made = raw.CUDA_RESOURCE_VIEW_DESC(format=int(formats[name]), depth=whole.Depth)
+        number = int(formats[name]) or own_format(source.layout.format)
+        made = raw.CUDA_RESOURCE_VIEW_DESC(format=number, depth=whole.Depth)
         made.width, made.height = whole.Width * block, whole.Height * block
         count = len(source) if isinstance(source, MipmappedArray) else 1
         made.firstMipmapLevel, made.lastMipmapLevel = part("levels", self.levels, count)
         count = source.layout.shape[0] if source.layout.is_layered else 1
         made.firstLayer, made.lastLayer = part("layers", self.layers, count)
         return made
+
+
+def own_format(elements: ArrayFormat) -> int:
+    """The CUresourceViewFormat of elements as they are; 0 where there is none.
+
+    An H200 takes no view of levels or layers without one.
+    """
+    if elements.dtype is None:
+        return 0
+    kind = {"u": "UINT", "i": "SINT", "f": "FLOAT"}[elements.dtype.kind]
+    name = f"CU_RES_VIEW_FORMAT_{kind}_{elements.channels}X{8 * elements.dtype.itemsize}"
+    return int(raw.CUresourceViewFormat.__members__.get(name, 0))
 
 
 def part(name: str, chosen: tuple[int, int] | None, count: int) -> tuple[int, int]:

@@ -124,6 +124,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.fixture
+def alone() -> None:
+    """Skip what measures the memory of a device that the other workers use too."""
+    import cudadrv
+
+    if "PYTEST_XDIST_WORKER" in os.environ and not cudadrv.is_emulator():
+        pytest.skip("measures the device's memory: run it without -n")
+
+
+@pytest.fixture
 def context() -> Iterator[Any]:
     """The current context; errors of work still in flight surface at the end of the test."""
     import cudadrv

@@ -31,7 +31,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_nothing_is_left_behind(context, kind):
+def test_nothing_is_left_behind(alone, context, kind):
     """A thousand objects, half closed and half collected, leave the free memory as it was."""
     for _ in range(20):
         MAKERS[kind]().close()
@@ -43,7 +43,6 @@ def test_nothing_is_left_behind(context, kind):
             made.close()
         del made
     gc.collect()
-    # Other processes share the device: only a leak of each object is as much as this.
     assert before - context.mem_info()[0] < 500 * 64 * 64 * 4
 
 

@@ -253,7 +253,8 @@ def test_descriptors_come_back(context):
     how = texture.texture_descriptor
     assert list(how.addressMode) == [0, 2, 1]
     assert (how.filterMode, how.flags, how.maxAnisotropy, how.mipmapLevelBias) == (1, 2, 4, 0.5)
-    how = cu.TextureObject(array, address="border", border=(1, 2, 3)).texture_descriptor
+    floats = cu.CudaArray((4, 4), np.float32)
+    how = cu.TextureObject(floats, address="border", border=(1, 2, 3)).texture_descriptor
     assert (list(how.addressMode), list(how.borderColor)) == ([3, 3, 1], [1, 2, 3, 0])
     what = texture.resource_descriptor
     assert (what.resType, what.res.array.hArray) == (0, array.handle)

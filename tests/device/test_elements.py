@@ -56,7 +56,6 @@ def test_bfloat16_shared_arrays_functions_and_branches():
 
 
 UNITS = ["D", "h", "s", "25s", "ms", "us", "ns"]
-NAT = np.timedelta64("NaT")
 DURATIONS = [7, -7, 2, 0, 61, -1000, "NaT"]
 BINARY = [
     operator.add, operator.sub, operator.truediv, operator.floordiv, operator.mod, operator.lt,

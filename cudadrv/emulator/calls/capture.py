@@ -11,10 +11,9 @@ from cudadrv.raw import types
 from .. import capture, state
 from ..boundary import exported, interceptors
 from ..capture import Capture
-from ..graph import Exec, Graph, Params
+from ..graph import Graph, Params
 from ..nodes import (
     AllocParams,
-    ChildParams,
     CopyParams,
     FillParams,
     FreeParams,
@@ -124,15 +123,14 @@ RECORDERS: dict[str, Recorder] = {
     "cuMemAllocAsync": _allocation,
     "cuMemAllocFromPoolAsync": _allocation,
     "cuMemFreeAsync": lambda address, stream: FreeParams(address),
-    "cuGraphLaunch": lambda made, stream: ChildParams(find(Exec, made).graph),
     "cuStreamWaitValue32_v2": _operation(1, "waitValue", "value"),
     "cuStreamWaitValue64_v2": _operation(4, "waitValue", "value64"),
     "cuStreamWriteValue32_v2": _operation(2, "writeValue", "value"),
     "cuStreamWriteValue64_v2": _operation(5, "writeValue", "value64"),
     "cuStreamBatchMemOp_v2": _operations,
 }
-# Calls that would wait for captured work.
-WAITING = {"cuStreamSynchronize", "cuStreamQuery"}
+# Calls that would wait for captured work, or that no node stands for.
+WAITING = {"cuStreamSynchronize", "cuStreamQuery", "cuGraphLaunch"}
 # Calls on a stream that care for captures themselves, or do no work.
 OWN = ("cuEvent", "cuStream")
 # Calls that might wait for the device or for the legacy stream.
