@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         pinned_array,
         pinned_array_like,
     )
+    from cudadrv.ipc import IpcMemory, ipc_open
     from cudadrv.kernel import Kernel
     from cudadrv.library import use_driver
     from cudadrv.linker import Linker, LinkError
@@ -113,6 +114,7 @@ HOME = {
     "pinned_array_like",
     "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
     "external": "ExternalMemory ExternalSemaphore",
+    "ipc": "IpcMemory ipc_open",
     "kernel": "Kernel",
     "library": "use_driver",
     "linker": "LinkError Linker",
@@ -176,6 +178,7 @@ __all__ = [
     "HostMemory",
     "HostNode",
     "InvalidContext",
+    "IpcMemory",
     "JitError",
     "Kernel",
     "KernelNode",
@@ -230,6 +233,7 @@ __all__ = [
     "granularity",
     "host_register",
     "init",
+    "ipc_open",
     "is_available",
     "is_cuda_array",
     "is_emulator",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any
 
 from cudadrv import checks, driver, manager, raw
 from cudadrv.context import Resource, current_context, in_context, stream_handle
 from cudadrv.errors import ClosedError
 from cudadrv.interface import described
+
+# A CUipcMemHandle, then the position and the size of the memory in that allocation.
+IPC_BYTES = 64
+IPC_FORMAT = f"<{IPC_BYTES}sQQ"
 
 
 class DeviceMemory(Resource):
@@ -111,6 +116,25 @@ class DeviceMemory(Resource):
     def _part(self, handle: int, nbytes: int) -> DeviceMemory:
         """A view of bytes of this memory."""
         return DeviceMemory(handle, nbytes, self.context, self)
+
+    def ipc_handle(self) -> bytes:
+        """Bytes that another process passes to ``ipc_open`` for this memory, or part of memory.
+
+        It must stay until the other process has closed it. Memory of a pool and virtual memory are
+        shared by their ``export`` instead.
+
+        Raises:
+            ValueError: it is empty.
+            CudaError: it was not allocated by ``mem_alloc``, or the system shares no memory.
+
+        C: cuIpcGetMemHandle, cuMemGetAddressRange_v2
+        """
+        address = self.handle
+        if not self.nbytes:
+            raise ValueError("memory of 0 bytes has no IPC handle")
+        base, _ = in_context(driver.cuMemGetAddressRange, address)
+        data = bytes(in_context(driver.cuIpcGetMemHandle, base))
+        return struct.pack(IPC_FORMAT, data, address - base, self.nbytes)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -57,6 +57,7 @@ LAYERS = [
     "cudadrv.copies",
     "cudadrv.fills",
     "cudadrv.pointers",
+    "cudadrv.ipc",
     "cudadrv.virtual",
     "cudadrv.view",
     "cudadrv.dlpack",
