@@ -88,8 +88,7 @@ class _Layered(Resource):
         """Let physical memory hold a part of an array made with ``sparse=True``.
 
         Args:
-            memory: from cuMemCreate, made as a tile pool for sparse arrays: its handle, or an
-                object with that.
+            memory: a PhysicalMemory made with ``tiles=True``, or the handle of a tile pool.
             offset: where in the memory, in bytes.
             part: an index as of the array's level, of whole tiles (``sparse_properties``); of
                 layered arrays it begins with the layer. An array made with ``deferred=True`` is

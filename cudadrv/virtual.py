@@ -34,7 +34,13 @@ def granularity(where: Any = None, recommended: bool = False, handle_type: str =
     return int(driver.cuMemGetAllocationGranularity(*arguments))
 
 
-def properties(where: Any, handle_type: str, rdma: bool = False, compressible: bool = False) -> Any:
+def properties(
+    where: Any,
+    handle_type: str,
+    rdma: bool = False,
+    compressible: bool = False,
+    tiles: bool = False,
+) -> Any:
     """The CUmemAllocationProp of memory at a place."""
     made = raw.CUmemAllocationProp(type=PINNED)
     made.requestedHandleTypes = checks.choice(handle_type, HANDLE_TYPES, "handle_type")
@@ -42,6 +48,7 @@ def properties(where: Any, handle_type: str, rdma: bool = False, compressible: b
     made.location = location.record(context.device if where is None else where)
     made.allocFlags.gpuDirectRDMACapable = int(bool(rdma))
     made.allocFlags.compressionType = int(bool(compressible))
+    made.allocFlags.usage = raw.CU_MEM_CREATE_USAGE_TILE_POOL if tiles else 0
     return made
 
 
@@ -66,6 +73,7 @@ class PhysicalMemory(Resource):
         handle_type: str = "none",
         rdma: bool = False,
         compressible: bool = False,
+        tiles: bool = False,
     ) -> None:
         """Allocate memory, not cleared.
 
@@ -77,6 +85,7 @@ class PhysicalMemory(Resource):
                 "win32_kmt".
             rdma: whether other devices shall access it directly.
             compressible: whether the device may compress what is in it.
+            tiles: whether it is for CUDA arrays made without memory (``CudaArray.map_memory``).
 
         Raises:
             ValueError: *nbytes* is not positive.
@@ -86,7 +95,7 @@ class PhysicalMemory(Resource):
         C: cuMemCreate, cuMemGetAllocationGranularity
         """
         nbytes = checks.size(nbytes, least=1)
-        made = properties(where, handle_type, rdma, compressible)
+        made = properties(where, handle_type, rdma, compressible, tiles)
         context = current_context().handle
         step = driver.cuMemGetAllocationGranularity(ctypes.byref(made), 0)
         self.nbytes = whole(nbytes, step)

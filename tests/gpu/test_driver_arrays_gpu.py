@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
 import cudadrv as cu
-from cudadrv import driver, raw
+from cudadrv import raw
 
 
 @pytest.fixture
@@ -67,13 +65,9 @@ def test_compressed_formats(context):
 
 @pytest.fixture
 def tiles(context):
-    """The handle of 4 MiB of physical memory for tiles."""
-    wanted = raw.CUmemAllocationProp(type=raw.CU_MEM_ALLOCATION_TYPE_PINNED)
-    wanted.location.type, wanted.location.id = raw.CU_MEM_LOCATION_TYPE_DEVICE, 0
-    wanted.allocFlags.usage = raw.CU_MEM_CREATE_USAGE_TILE_POOL
-    handle = driver.cuMemCreate(4 << 20, ctypes.byref(wanted), 0)
-    yield handle
-    driver.cuMemRelease(handle)
+    """4 MiB of physical memory for tiles."""
+    with cu.PhysicalMemory(4 << 20, tiles=True) as memory:
+        yield memory
 
 
 def test_sparse_arrays_take_memory(has, tiles):
