@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cudadrv import checked, library, raw
+from cudadrv import checked, context_state, device, library, raw
 
 
 class FakeDriver:
@@ -57,6 +57,9 @@ def installed(fake: FakeDriver | None) -> Iterator[FakeDriver | None]:
     patch.setattr(library, "_current", fake)
     patch.setattr(library, "_choice", None)
     patch.setattr(checked, "_initialized", None)
+    # Contexts of one driver are none of another's.
+    patch.setattr(device, "_primary", {})
+    patch.setattr(context_state, "_ends", {})
     raw.forget()
     try:
         yield fake
