@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
 from .. import types
@@ -219,28 +218,16 @@ def local_array(b: Builder, match: Match, *args: Value) -> Value:
 
 
 def _constant_rule(array: Type) -> Match:
-    value = array.value if isinstance(array, Literal) else None
-    if not isinstance(value, np.ndarray):
+    if not isinstance(array, Array) or not array.readonly or array.space not in ("const", "global"):
         raise TypingError("const.array_like takes a NumPy array that the kernel names, no argument")
-    if value.nbytes > 65536:
-        raise TypingError(f"{value.nbytes} bytes of constant memory: at most 65536 are possible")
-    layout = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-    try:
-        element = types.from_dtype(value.dtype)
-    except TypeError as error:
-        raise TypingError(str(error)) from None
-    return Match((None,), Array(element, value.ndim, layout, "const", readonly=True), data=value)
+    if array.space == "global":
+        raise TypingError(
+            "the arrays that a kernel names have at most 65536 bytes of constant memory"
+        )
+    return Match((None,), array)
 
 
 @REGISTRY.function(const.array_like, rule=_constant_rule)
 def constant_array(b: Builder, match: Match, array: Value) -> Value:
-    """A variable in constant memory"""
-    value: np.ndarray[Any, Any] = match.data
-    ty = match.returns
-    assert isinstance(ty, Array)
-    data = bytearray(value.tobytes(ty.layout) or b"\0")  # type: ignore[arg-type]
-    storage = ir.ArrayType(I8, len(data))
-    variable = b.module.variable("constant", storage, "const", 16)
-    variable.global_constant = True
-    variable.initializer = ir.Constant(storage, data)
-    return Value(ty, (b.untyped(variable), *(b.int64(n) for n in value.shape)))
+    """The array itself: those that a kernel names lie in constant memory"""
+    return array
