@@ -26,7 +26,7 @@ from cudadrv import (
     to_device,
 )
 
-from . import types
+from . import cg, types
 from .dispatch.ahead import (
     compile,  # noqa: A004
     compile_all,
@@ -305,6 +305,7 @@ __all__ = [
     "brev",
     "byte_perm",
     "carray",
+    "cg",
     "clock",
     "clock64",
     "cluster_arrive",

@@ -248,7 +248,7 @@ class CUDAKernel(CUDAKernelBase):
         kernel = self._bound(context)
         made = launch_config.config(
             kernel, configured.griddim, configured.blockdim, configured.sharedmem,
-            configured.stream, {},
+            configured.stream, {"cooperative": self.compiled.cooperative},
         )  # fmt: skip
 
         def failed(code: int) -> None:
@@ -292,8 +292,19 @@ class CUDAKernel(CUDAKernelBase):
                 block=configured.blockdim,
                 stream=configured.stream,
                 smem=configured.sharedmem,
+                cooperative=self.compiled.cooperative,
             )
         return run
+
+    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
+        """The most blocks of a grid that waits for itself: as many as run at once.
+
+        C: cuOccupancyMaxActiveBlocksPerMultiprocessor
+        """
+        kernel = self.bind()
+        x, y, z = dimensions(blockdim, "blockdim")
+        blocks = kernel.occupancy.max_active_blocks(x * y * z, dynsmemsize)
+        return blocks * (kernel.device.attributes["MULTIPROCESSOR_COUNT"] or 1)
 
     @property
     def annotated(self) -> str:

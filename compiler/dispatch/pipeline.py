@@ -70,6 +70,7 @@ class Compiled(NamedTuple):
         returns: what it returns.
         too_new: the PTX is newer than the driver reads, so it needs a linker that reads it.
         failures: the exceptions that it reports, by their numbers.
+        cooperative: its blocks wait for each other, so all must run at once.
         cached: what is linked from it may be kept on disk.
         lineinfo, debug: what its PTX says of lines, and of variables, is to be kept.
         annotated: the source with its types, where *typed* is None.
@@ -85,6 +86,7 @@ class Compiled(NamedTuple):
     returns: Type = types.none
     too_new: bool = False
     failures: tuple[Failure, ...] = ()
+    cooperative: bool = False
     cached: bool = False
     lineinfo: bool = False
     debug: bool = False
@@ -224,6 +226,7 @@ def _finish(
         request.returns,
         too_new=target.ptx is not None and generator.ptx > target.ptx,
         failures=tuple(program.module.failures),
+        cooperative=program.module.cooperative,
         cached=settings.cache,
         lineinfo=settings.lineinfo,
         debug=target.debug,

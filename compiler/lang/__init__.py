@@ -10,6 +10,7 @@ from . import (
     elementwise,
     extern,
     failures,
+    groups,
     hints,
     indices,
     intrinsics,
@@ -33,7 +34,7 @@ from . import (
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "constants", "elementwise", "extern",
-    "failures", "hints", "indices", "intrinsics", "libdevice", "mathematics", "memory", "methods",
-    "numbers", "operators", "pointers", "printing", "ptx", "records", "sync", "times", "tuples",
-    "ufuncs", "vectors", "warp",
+    "failures", "groups", "hints", "indices", "intrinsics", "libdevice", "mathematics", "memory",
+    "methods", "numbers", "operators", "pointers", "printing", "ptx", "records", "sync", "times",
+    "tuples", "ufuncs", "vectors", "warp",
 ]  # fmt: skip

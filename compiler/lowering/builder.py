@@ -84,6 +84,7 @@ class Module:
     llvm: ir.Module = field(default_factory=ir.Module)
     layout: Layout = field(init=False)
     failures: list[Failure] = field(default_factory=list)
+    cooperative: bool = False  # Whether the kernel waits for its whole grid.
     debug: Debug | None = field(init=False, default=None)
     constants: dict[int, ir.GlobalVariable] = field(default_factory=dict)
 

@@ -105,6 +105,7 @@ LAYERS = [
     "compiler.lang",
     "compiler.codegen",
     "compiler.dispatch",
+    "compiler.cg",
     "compiler.extending",
     "compiler",
 ]
