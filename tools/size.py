@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Raising a budget is a commit of its own, with the reason in its message.
-BUDGETS = {"cudadrv": 10500, "cudadrv/emulator": 9500, "compiler": 14000}
+BUDGETS = {"cudadrv": 10500, "cudadrv/emulator": 9500, "compiler": 18000}
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
