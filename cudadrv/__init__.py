@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cudadrv.hostarray import (
         MappedArray,
         managed_array,
+        mapped,
         mapped_array,
         mapped_array_like,
         pinned,
@@ -110,8 +111,8 @@ HOME = {
     "event": "Event",
     "fills": "memset memset_2d",
     "green": "GreenContext SmResource",
-    "hostarray": "MappedArray managed_array mapped_array mapped_array_like pinned pinned_array "
-    "pinned_array_like",
+    "hostarray": "MappedArray managed_array mapped mapped_array mapped_array_like pinned "
+    "pinned_array pinned_array_like",
     "host_memory": "HostMemory PinnedMemory RegisteredMemory host_register",
     "external": "ExternalMemory ExternalSemaphore",
     "ipc": "IpcMemory ipc_open",
@@ -241,6 +242,7 @@ __all__ = [
     "loading_mode",
     "managed_alloc",
     "managed_array",
+    "mapped",
     "mapped_array",
     "mapped_array_like",
     "mem_alloc",

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import driver, raw
-from cudadrv.context import GONE, current_context, stream_handle
+from cudadrv.array import DeviceArray
+from cudadrv.context import stream_handle
 from cudadrv.creation import like, new_layout
-from cudadrv.host_memory import PinnedMemory
+from cudadrv.errors import CudaError
+from cudadrv.host_memory import PinnedMemory, RegisteredMemory, host_register
 from cudadrv.layout import extent
 from cudadrv.managed import managed_alloc
+from cudadrv.memory import DeviceMemory
 from cudadrv.strided import host_pointer
 from cudadrv.view import Shape
 
@@ -157,31 +159,54 @@ def pinned(*arrays: npt.NDArray[Any]) -> Iterator[None]:
 
     C: cuMemHostRegister_v2, cuMemHostUnregister
     """
-    for array in arrays:
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"pinned() takes NumPy arrays, not {type(array).__name__}")
     with contextlib.ExitStack() as stack:
         for position, array in enumerate(arrays):
-            low, high = extent(array.shape, array.strides, array.itemsize)
-            if high > low:
-                address = host_pointer(array) + low
-                register(address, high - low, position)
-                stack.callback(unregister, address)
+            registered(stack, array, position)
         yield
 
 
-def register(address: int, nbytes: int, position: int) -> None:
-    """Pin host memory that exists."""
-    current_context()
-    code = driver.cuMemHostRegister.raw(address, nbytes, raw.CU_MEMHOSTREGISTER_PORTABLE)
-    if code == ALREADY_REGISTERED:
-        raise ValueError(f"array {position} is pinned already, or overlaps one that is")
-    driver.check(code, raw.symbol("cuMemHostRegister"), f"array {position} of {nbytes} bytes")
+@contextlib.contextmanager
+def mapped(*arrays: npt.NDArray[Any], stream: object = None) -> Iterator[Any]:
+    """Let kernels access NumPy arrays inside ``with``, as the device arrays that it gives.
+
+    Of one array it gives one, of several a list. Synchronise before it ends.
+
+    Args:
+        stream: what the device arrays' data is ordered on, see ``DeviceArray.stream``.
+
+    Raises:
+        TypeError: one is no NumPy array.
+        ValueError: the memory of one is pinned already.
+
+    C: cuMemHostRegister_v2, cuMemHostGetDevicePointer_v2, cuMemHostUnregister
+    """
+    made = []
+    with contextlib.ExitStack() as stack:
+        for position, array in enumerate(arrays):
+            memory, low = registered(stack, array, position), 0
+            if memory is not None:
+                low = extent(array.shape, array.strides, array.itemsize)[0]
+            on_device = DeviceMemory(0, 0) if memory is None else memory.device
+            readonly = not array.flags.writeable
+            made.append(
+                DeviceArray(on_device, array.shape, array.dtype, array.strides, -low, readonly)
+            )
+        yield [each.bind(stream) for each in made] if len(made) != 1 else made[0].bind(stream)
 
 
-def unregister(address: int) -> None:
-    """Undo it; nothing is left to undo if the context has gone."""
-    current_context()
-    code = driver.cuMemHostUnregister.raw(address)
-    if code not in GONE:
-        driver.check(code, "cuMemHostUnregister")
+def registered(
+    stack: contextlib.ExitStack, array: npt.NDArray[Any], position: int
+) -> RegisteredMemory | None:
+    """Pin the memory of an array until *stack* ends; None if there is none."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"array {position} is no NumPy array, but of {type(array).__name__}")
+    low, high = extent(array.shape, array.strides, array.itemsize)
+    if high == low:
+        return None
+    try:
+        memory = host_register(host_pointer(array) + low, high - low, mapped=True)
+    except CudaError as error:
+        if error.code != ALREADY_REGISTERED:
+            raise
+        raise ValueError(f"array {position} is pinned already, or overlaps one") from error
+    return stack.enter_context(memory)

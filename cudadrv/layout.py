@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 MAX_DIMENSIONS = 64  # NumPy's limit
 LARGEST = 2**63 - 1
+MAX_PITCH = 2**31 - 1  # CU_DEVICE_ATTRIBUTE_MAX_PITCH on every device so far
 
 
 def lengths(shape: Any, unknown: bool = False) -> tuple[int, ...]:
@@ -222,7 +223,7 @@ def box(axes: list[Axis], width: int) -> tuple[Axis, Axis]:
     best = (1, width, width), (1, width, width)
     for rows in axes:
         length, a, b = rows
-        if min(a, b) < width:
+        if min(a, b) < width or max(a, b) > MAX_PITCH:
             continue
         fitting = [
             axis

@@ -115,6 +115,8 @@ class PhysicalMemory(Resource):
 
         C: cuMemRetainAllocationHandle
         """
+        if not isinstance(memory, DeviceMemory):
+            raise TypeError(f"{type(memory).__name__} is no device memory")
         handle = in_context(driver.cuMemRetainAllocationHandle, memory.handle)
         return cls._owner(handle, pointer_attributes(memory)["MAPPING_SIZE"] or memory.nbytes)
 

@@ -38,6 +38,7 @@ ALLOWED = (
 ALSO: dict[str, tuple[type[BaseException], ...]] = {
     "load": (OSError,),
     "Linker": (OSError,),
+    "Graph.to_dot": (OSError,),
     "Context.pop": (RuntimeError,),
 }
 # Name, or pattern of names -> why it is not called.
@@ -59,6 +60,7 @@ EXCLUDED = {
     "End.fill": "fills a structure of the driver, for copies",
     "*Node.fill": "fills a structure of the driver, for graphs",
     "*Layout.of": "reads a structure of the driver",
+    "ArrayRegion.opposite": "one side of a copy, which copy_from() and copy_to() check",
     "Edge.of": "reads a structure of the driver",
     "GraphExec.of": "takes a handle of the driver",
     "GraphExec": "instantiate() makes it",

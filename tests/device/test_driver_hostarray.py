@@ -120,7 +120,24 @@ def test_pinned_arrays_inside_with():
     for _ in range(3):
         with pytest.raises(KeyError), cu.pinned(array, other):
             raise KeyError
-    with pytest.raises(TypeError, match="not list"), cu.pinned(array, [1, 2]):
+    with pytest.raises(TypeError, match="of list"), cu.pinned(array, [1, 2]):
+        pass
+
+
+def test_mapped_arrays_inside_with():
+    """Kernels work on registered arrays as device arrays; one gives one, several give a list."""
+    array, other = np.arange(8, dtype=np.float32), np.arange(4, dtype=np.float32)
+    with cu.mapped(array[::-2]) as device:
+        assert device.shape == (4,) and device.strides == (-8,)
+        add_one[1, 32](device)
+        cu.current_context().synchronize()
+    assert array.tolist() == [0, 2, 2, 4, 4, 6, 6, 8]
+    with cu.mapped(array, other, np.empty(0, np.float32)) as devices:
+        add_one[1, 32](devices[1])
+        cu.current_context().synchronize()
+        assert [each.shape for each in devices] == [(8,), (4,), (0,)]
+    assert other.tolist() == [1, 2, 3, 4]
+    with cu.pinned(array), cu.pinned(other):
         pass
 
 

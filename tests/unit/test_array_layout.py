@@ -58,6 +58,8 @@ def test_plans_are_short():
     assert plan((100,), (4,), (-4,), 4, 99) is None
     assert plan((2, 3), (0, 4), (12, 4), 4, 100) is None
     assert plan((0, 3), (0, 4), (12, 4), 4, 100) == []
+    far = plan((2, 4), (2**31, 8), (16, 4), 4, 10)
+    assert [(p.planes, p.rows, p.to_pitch) for p in far] == [(2, 4, 8)]
 
 
 @settings(max_examples=200, deadline=None)
