@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from cudadrv import raw
+from cudadrv import checks, raw
 from cudadrv.cleanup import pending
 
 
@@ -90,11 +90,11 @@ def host_call(function: Any, arguments: tuple[Any, ...]) -> HostCall | Foreign:
         if not callable(function):
             raise TypeError(f"{function!r} is no callable and no C function")
         return HostCall(function, arguments)
-    if len(arguments) > 1 or not all(isinstance(each, (int, type(None))) for each in arguments):
-        raise TypeError(f"a C function takes one address as an int, not {arguments!r}")
+    if len(arguments) > 1:
+        raise TypeError(f"a C function takes one address, not {arguments!r}")
     if not 0 < address < 1 << 64:
         raise ValueError(f"{address:#x} is not the address of a C function")
-    return Foreign(address, (arguments[0] or 0) if arguments else 0)
+    return Foreign(address, checks.address(arguments[0] or 0) if arguments else 0)
 
 
 def _c_address(function: Any) -> int | None:

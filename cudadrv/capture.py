@@ -75,12 +75,18 @@ def captured(
         except BaseException:
             if not ended:
                 raw.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))
-            if graph is None:
+            if graph is None or not exists(target):
                 target.discard()
             raise
         finally:
             for handle in [key for key, value in active.items() if value is target]:
                 active.pop(handle, None)
+
+
+def exists(graph: Graph) -> bool:
+    """Whether the driver has not destroyed a graph with the capture that filled it."""
+    count = ctypes.byref(ctypes.c_size_t())
+    return not graph.closed and not raw.cuGraphGetNodes(graph.handle, None, count)
 
 
 def begin(stream: int, graph: Graph, order: tuple[Any, Any, int], mode: int) -> None:

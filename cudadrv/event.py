@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from cudadrv import driver, raw
+from cudadrv.cleanup import pending
 from cudadrv.context import Resource, current_context, in_context, stream_handle
 from cudadrv.errors import CudaError
 
@@ -128,6 +129,8 @@ class Event(Resource):
         C: cuEventSynchronize
         """
         in_context(driver.cuEventSynchronize, self.handle)
+        if pending:
+            pending.flush()
 
     @property
     def done(self) -> bool:

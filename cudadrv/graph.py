@@ -428,7 +428,12 @@ class GraphMemory(NamedTuple):
 
 
 def device_number(device: Any) -> int:
-    """The driver's number of a device; None is the device of the current context."""
-    if device is not None and not isinstance(device, Device):
-        raise TypeError(f"device={device!r}: it is a Device, or None for the current one")
-    return int((device or current_context().device).handle)
+    """The driver's number of a device; None is the device of the current context.
+
+    Raises:
+        TypeError: it is no Device.
+    """
+    found = current_context().device if device is None else device
+    if not isinstance(found, Device):
+        raise TypeError(f"{device!r} is no Device")
+    return int(found.handle)

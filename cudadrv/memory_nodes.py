@@ -11,6 +11,7 @@ from cudadrv.array_copy import copy_ends
 from cudadrv.boxes import DEVICE, HOST, Box, End
 from cudadrv.context import current_context
 from cudadrv.copies import check_apart, copy_size, span
+from cudadrv.graph import device_number
 from cudadrv.node import Node, NodeParams
 from cudadrv.stream import CONDITIONS, FLUSH, memory_operation
 
@@ -185,23 +186,24 @@ class AllocNode(NodeParams):
             peers: other devices that can use it.
 
         Raises:
+            TypeError: a device is none.
             ValueError: it has no bytes.
 
         C: cuGraphAddNode
         """
         self._nbytes = checks.size(nbytes, "nbytes", 1)
-        self._device, self._peers = device, peers
+        self._device = device_number(device)
+        self._peers = [device_number(each) for each in peers]
 
     def fill(self, given: Any) -> tuple[object, ...]:
         """See NodeParams."""
-        device = current_context().device if self._device is None else self._device
         made, place = given.alloc, raw.CU_MEM_LOCATION_TYPE_DEVICE
         made.poolProps.allocType = raw.CU_MEM_ALLOCATION_TYPE_PINNED
-        made.poolProps.location.type, made.poolProps.location.id = place, device.handle
+        made.poolProps.location.type, made.poolProps.location.id = place, self._device
         made.bytesize = self._nbytes
         access = (raw.CUmemAccessDesc * len(self._peers))()
         for each, peer in zip(access, self._peers, strict=True):
-            each.location.type, each.location.id = place, peer.handle
+            each.location.type, each.location.id = place, peer
             each.flags = raw.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         if access:
             made.accessDescs, made.accessDescCount = ctypes.addressof(access), len(access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudadrv import driver, raw
+from cudadrv import checks, driver, raw
 from cudadrv.attribute_map import LaunchAttributes
 from cudadrv.context import in_context
 from cudadrv.errors import ClosedError
@@ -271,6 +271,14 @@ class Edge(NamedTuple):
         return bool(self.from_port or self.to_port or self.programmatic)
 
     def data(self) -> Any:
-        """It as a CUgraphEdgeData."""
+        """It as a CUgraphEdgeData.
+
+        Raises:
+            TypeError: a port is no int.
+            ValueError: there is no such port.
+        """
+        for port in (self.from_port, self.to_port):
+            if not 0 <= checks.integer(port, "port") < 256:
+                raise ValueError(f"port={port}: it is a number from 0 to 255")
         kind = PROGRAMMATIC if self.programmatic else 0
         return raw.CUgraphEdgeData(self.from_port, self.to_port, kind)

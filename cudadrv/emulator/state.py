@@ -56,6 +56,7 @@ class Stream(Object):
         # The capture it takes part in, and the nodes that its next one depends on.
         self.capture: Any = None
         self.tail: dict[Any, bytes] = {}
+        self.shown: Any = None
         context.owned.append(self)
 
 

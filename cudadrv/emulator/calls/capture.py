@@ -129,8 +129,10 @@ RECORDERS: dict[str, Recorder] = {
     "cuStreamWriteValue64_v2": _operation(5, "writeValue", "value64"),
     "cuStreamBatchMemOp_v2": _operations,
 }
-# Calls that would wait for captured work, or that no node stands for.
-WAITING = {"cuStreamSynchronize", "cuStreamQuery", "cuGraphLaunch"}
+# Calls that would wait for captured work.
+WAITING = {"cuStreamSynchronize", "cuStreamQuery"}
+# Calls that no node stands for.
+NO_NODE = {"cuGraphLaunch", "cuStreamAddCallback", "cuStreamAttachMemAsync"}
 # Calls on a stream that care for captures themselves, or do no work.
 OWN = ("cuEvent", "cuStream")
 # Calls that might wait for the device or for the legacy stream.
@@ -163,7 +165,7 @@ def _intercept(name: str, arguments: list[Any]) -> tuple[bool, Any]:
         _refuse(waits, "STREAM_CAPTURE_IMPLICIT")
     if stream.capture is None:
         return False, None
-    if name in WAITING:
+    if name in WAITING | NO_NODE:
         raise stream.capture.fail("STREAM_CAPTURE_UNSUPPORTED")
     if name not in RECORDERS and name.startswith(OWN):
         return False, None
@@ -250,7 +252,7 @@ def _tail(stream: Stream) -> tuple[int, int, int]:
     nodes = (ctypes.c_void_p * max(count, 1))(*(node.handle for node in stream.tail))
     data = ctypes.create_string_buffer(b"".join(stream.tail.values()), 8 * count + 8)
     # As long as the stream is asked nothing else.
-    stream.attributes[-1] = (nodes, data)
+    stream.shown = (nodes, data)
     return ctypes.addressof(nodes), ctypes.addressof(data), count
 
 
