@@ -286,8 +286,8 @@ class Stream(Resource):
         Args:
             mode: what is forbidden meanwhile, because it could disturb the capture: "global": to
                 this and other threads, "thread_local": to this one, "relaxed": nothing.
-            graph: to add to; by default a new one. Drivers may destroy it if the capture fails; then
-                it counts as closed.
+            graph: to add to; by default a new one. Drivers may destroy it if the capture fails, and
+                then it is closed.
             after: the nodes of *graph* that come before the first work.
 
         Raises:
