@@ -232,7 +232,7 @@ def shape_fault(layout: ArrayLayout, flags: set[str]) -> str:
     return ""
 
 
-def check_limits(layout: ArrayLayout, device: Device) -> None:
+def check_limits(layout: ArrayLayout, device: Device, mipmapped: bool) -> None:
     """Refuse what is larger than the device's textures or surfaces.
 
     Raises:
@@ -245,6 +245,8 @@ def check_limits(layout: ArrayLayout, device: Device) -> None:
         kind += "_LAYERED"
     if layout.flags & FLAGS["gather"]:
         kind += "_GATHER"
+    if mipmapped and kind in ("1D", "2D"):
+        kind += "_MIPMAPPED"
     uses = ["TEXTURE", *(["SURFACE"] if layout.flags & FLAGS["surface"] else [])]
     depth, height, width = layout.extent
     sizes = {"WIDTH": width, "HEIGHT": height, "DEPTH": depth, "LAYERS": depth}

@@ -158,10 +158,21 @@ class CudaArray(_Layered):
         super().__init__(*create("cuArray3DCreate", self.layout))
 
     @classmethod
-    def from_host(cls, array: Any, **flags: bool) -> CudaArray:
-        """An array with the contents and the shape of *array*, elements of one channel."""
+    def from_host(cls, array: Any, channels: int = 1, **flags: bool) -> CudaArray:
+        """An array with the shape and the contents of *array*.
+
+        Args:
+            channels: 2 or 4 if the last dimension of *array* counts the numbers of an element.
+            flags: as of CudaArray.
+
+        Raises:
+            ValueError: the last dimension is another.
+        """
         host = np.asarray(array)
-        made = cls(host.shape, host.dtype, None, **flags)
+        shape = host.shape if channels == 1 else host.shape[:-1]
+        if channels != 1 and host.shape[-1:] != (channels,):
+            raise ValueError(f"channels={channels}, but the array has the shape {host.shape}")
+        made = cls(shape, host.dtype, channels, **flags)
         made.copy_from(host)
         return made
 
@@ -340,7 +351,7 @@ def level_count(layout: ArrayLayout, levels: int | None) -> int:
 def create(function: str, layout: ArrayLayout, *more: int) -> tuple[int, int]:
     """(handle, context) of a new array."""
     context = current_context()
-    check_limits(layout, context.device)
+    check_limits(layout, context.device, bool(more))
     found = ctypes.c_void_p()
     record = layout.record()
     code = getattr(driver, function).raw(ctypes.byref(found), ctypes.byref(record), *more)

@@ -127,7 +127,7 @@ _REASONS = {
     710: "assertion failed",
     716: "access at an address that is not a multiple of its size",
     717: "call of an address that is not a function",
-    719: "trap",
+    719: "trap, a handle of no texture or surface, or an access outside of a surface",
 }
 
 
