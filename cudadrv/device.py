@@ -134,7 +134,8 @@ class Device:
     ) -> Context:
         """A new context of this process's own, made current; close() destroys it.
 
-        Most programs want ``primary_context()``, which other libraries use too.
+        Most programs want ``primary_context()``, which other libraries use too. It lives until
+        close(): what is current in some thread must not end with an object of Python.
 
         Args:
             flags: how it waits and what it allows, see ``attributes.context_flags``.

@@ -221,4 +221,6 @@ def resources(attributes: Mapping[str, Any]) -> list[Resource]:
         for value in attributes.values()
         for each in (value.values() if isinstance(value, Mapping) else (value,))
     ]
-    return [each for each in given if isinstance(each, Resource)]
+    # An array is closed with its memory.
+    owners = [getattr(each, "memory", each) for each in given]
+    return [each for each in owners if isinstance(each, Resource)]
