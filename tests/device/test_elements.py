@@ -116,7 +116,8 @@ def test_durations(function, units):
     compare(function, [np.array(a, left.dtype), np.array(b, right.dtype)])
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+# NumPy is to forget durations without a unit, such as that of a bare number.
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:The 'generic' unit")
 def test_durations_and_numbers():
     """Durations times, over, plus ints and floats; fractions are cut."""
     whole, real = np.array([3, -2, 5, 1]), np.array([1.9, -0.5, 3.25, np.nan])
@@ -133,6 +134,7 @@ def test_durations_and_numbers():
     compare(lambda a: 1 if a else 0, [np.array([0, 1, "NaT"], "m8[s]")])
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit")
 def test_dates():
     """Dates minus dates are durations, in the finer unit; dates and durations add."""
     days = np.array(["2020-01-02", "2020-03-01", "1969-12-31", "NaT"], "M8[D]")

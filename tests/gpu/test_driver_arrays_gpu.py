@@ -43,7 +43,7 @@ def test_deferred_arrays_tell_what_they_need(has):
 
 def test_planes(context):
     """The planes of a video format are arrays of their own, which keep the whole."""
-    whole = cu.CudaArray((64, 128), "NV12")
+    whole = cu.CudaArray((64, 128), "NV12", video=True)
     luma, chroma = whole.plane(0), whole.plane(1)
     assert (luma.shape, luma.dtype, luma.channels) == ((64, 128), np.uint8, 1)
     assert (chroma.shape, chroma.dtype, chroma.channels) == ((32, 64), np.uint8, 2)

@@ -55,7 +55,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_thousand_leave_nothing(make):
+def test_a_thousand_leave_nothing(alone, make):
     """Memory of the device and of the process is as before."""
     for _ in range(200):
         make()
