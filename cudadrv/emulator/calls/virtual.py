@@ -137,18 +137,18 @@ _ranges = _Ranges()
 def _properties(address: int | None) -> Any:
     """The CUmemAllocationProp at an address, which the emulator can do."""
     current()
-    require(VIRTUAL_MEMORY, "NOT_VIRTUAL_MEMORY")
+    require(VIRTUAL_MEMORY, "NOT_SUPPORTED")
     require(address)
     wanted = types.record(types.resolve("CUmemAllocationProp")).from_address(address)
     require(wanted.type == 1)
     _location(wanted.location)
-    require(not wanted.requestedHandleTypes & ~POSIX_FD, "NOT_VIRTUAL_MEMORY")
+    require(not wanted.requestedHandleTypes & ~POSIX_FD, "NOT_SUPPORTED")
     return wanted
 
 
 def _location(where: Any) -> None:
     """Require that a CUmemLocation is the device."""
-    require(where.type == 1, "NOT_VIRTUAL_MEMORY")
+    require(where.type == 1, "NOT_SUPPORTED")
     require(where.id == 0, "INVALID_DEVICE")
 
 
@@ -213,7 +213,7 @@ def cuMemExportToShareableHandle(to: int, handle: int, kind: int, flags: int) ->
 @exported()
 def cuMemImportFromShareableHandle(handle: int | None, kind: int) -> Physical:
     current()
-    require(VIRTUAL_MEMORY and kind == POSIX_FD, "NOT_VIRTUAL_MEMORY")
+    require(VIRTUAL_MEMORY and kind == POSIX_FD, "NOT_SUPPORTED")
     try:
         file = os.dup(handle or 0)
         size = os.fstat(file).st_size
@@ -228,7 +228,7 @@ def cuMemImportFromShareableHandle(handle: int | None, kind: int) -> Physical:
 @exported()
 def cuMemAddressReserve(size: int, alignment: int, address: int, flags: int) -> int:
     current()
-    require(VIRTUAL_MEMORY, "NOT_VIRTUAL_MEMORY")
+    require(VIRTUAL_MEMORY, "NOT_SUPPORTED")
     require(size and not size % GRANULARITY and not flags)
     require(not alignment & (alignment - 1))
     require(size < 1 << 47, "OUT_OF_MEMORY")
@@ -281,7 +281,7 @@ def cuMemSetAccess(address: int, size: int, descriptions: int, count: int) -> No
     wanted = [kind.from_address(descriptions + i * ctypes.sizeof(kind)) for i in range(count)]
     for each in wanted:
         _location(each.location)
-        require(each.flags in (NONE, READWRITE), "NOT_VIRTUAL_MEMORY")
+        require(each.flags in (NONE, READWRITE), "NOT_SUPPORTED")
     with _ranges.lock:
         for start, mapping in _ranges.pieces(address, size):
             _ranges.grant(start, mapping, wanted[-1].flags)
