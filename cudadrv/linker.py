@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cudadrv import driver, nvjitlink, nvrtc, ptxlink, raw
+from cudadrv import cubin, driver, nvjitlink, nvrtc, ptxlink, raw
 from cudadrv.context import current_context
 from cudadrv.jit_options import Log
 from cudadrv.nvjitlink import Link, NvJitLinkError
@@ -237,10 +237,18 @@ class Linker:
                     link.add(kind, data, name)
                 link.complete()
                 self.info_log, self.error_log = link.info_log, link.error_log
-                return link.cubin
+                return self._complete(link.cubin)
         except NvJitLinkError as error:
             self.error_log = error.log
             raise LinkError("nvJitLink", str(error)) from None
+
+    def _complete(self, code: bytes) -> bytes:
+        """*code* if nothing is missing in it, which nvJitLink 12 does not always tell."""
+        missing = cubin.undefined(code) if "-r" not in self.options else []
+        if missing:
+            self.error_log = f"undefined: {', '.join(missing)}; no input defines it"
+            raise LinkError("nvJitLink", self.error_log)
+        return code
 
     def _by_text(self) -> bytes:
         other = [each.name for each in self.inputs if each.kind != "ptx"]

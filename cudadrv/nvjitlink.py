@@ -49,6 +49,8 @@ INPUTS = {
     "any": 10,
 }
 
+# The newest compute capability that a version of CUDA 12 knows (its release notes).
+_NEWEST = {(12, 0): (9, 0), (12, 8): (12, 0), (12, 9): (12, 1)}
 _ARCH = re.compile(r"-arch=(?:sm|compute|lto)_\d{2,3}[af]?")
 _HANDLE = ctypes.c_void_p
 _SIZE = (_HANDLE, ctypes.POINTER(ctypes.c_size_t))
@@ -148,12 +150,26 @@ class Link:
             if option.startswith("-arch=") and not _ARCH.fullmatch(option):
                 raise ValueError(f"option {option!r}: give an architecture, such as -arch=sm_90")
         self.library = library or find()
+        self._check_arch(options)
         self._handle = _HANDLE()
         array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         code = self.library.call("nvJitLinkCreate", ctypes.byref(self._handle), len(options), array)
         if code:
             log = self.error_log if self._handle else ""
             raise NvJitLinkError("nvJitLinkCreate", code, log or f"options {list(options)}")
+
+    def _check_arch(self, options: Sequence[str]) -> None:
+        """Refuse what nvJitLink before CUDA 13 ends the process over: an architecture too new."""
+        version = self.library.version or (12, 0)
+        newest = max((cc for since, cc in _NEWEST.items() if since <= version), default=(9, 0))
+        for option in options:
+            number = re.sub(r"\D", "", option) if option.startswith("-arch=") else "0"
+            if version < (13, 0) and (int(number[:-1] or 0), int(number[-1])) > newest:
+                known = "sm_{}{}".format(*newest)
+                raise ValueError(
+                    f"option {option!r}: nvJitLink {version[0]}.{version[1]} knows architectures "
+                    f"up to {known}; install a newer nvidia-nvjitlink"
+                )
 
     @property
     def handle(self) -> int:

@@ -410,6 +410,7 @@ if sys.platform == "win32":
     _LIBRARIES = ("nvvm/bin/x64/nvvm64_*.dll", "nvvm/bin/nvvm64_*.dll", "bin/x64/nvvm64_*.dll")
     _LOADER_NAMES = ("nvvm64_40_0.dll", "nvvm70.dll")
 else:
-    _LIBRARIES = ("nvvm/lib64/libnvvm.so.*", "lib/libnvvm.so.*", "lib64/libnvvm.so.*")
+    # The bare name is that of the wheels of CUDA 12.
+    _LIBRARIES = ("nvvm/lib64/libnvvm.so*", "lib/libnvvm.so.*", "lib64/libnvvm.so.*")
     # The last is the driver's own copy: whatever else is there, it suits the driver.
     _LOADER_NAMES = ("libnvvm.so.4", "libnvidia-nvvm.so.4")

@@ -107,9 +107,13 @@ def roots() -> Iterator[Path]:
             yield root
 
 
+# Folders of wheels: one of each CUDA from 13 on, before that one of each library.
+_WHEELS = ("cu[0-9]*", "cuda_nvcc", "nvjitlink", "cuda_nvrtc", "cuda_runtime")
+
+
 def _roots() -> Iterator[Path]:
     for entry in sys.path:
-        for pattern in ("cu[0-9]*", "cuda_nvcc"):
+        for pattern in _WHEELS:
             yield from _newest_first(Path(entry or ".", "nvidia"), pattern)
     for prefix in (os.environ.get("CONDA_PREFIX"), sys.prefix):
         if prefix:

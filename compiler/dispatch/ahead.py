@@ -15,6 +15,7 @@ from ..signature import normalize
 from ..types import Signature, Type
 from .linkable import code_of
 from .linking import link as link_code
+from .linking import readable
 from .options import settings_of, target_options
 from .pipeline import Compiled, Settings, compile_device, compile_kernel
 
@@ -131,7 +132,8 @@ def _compile(
         raise NotImplementedError(f"abi {abi!r}: 'c' and 'numba' are supported")
     if output not in OUTPUTS:
         raise NotImplementedError(f"output {output!r}: one of {', '.join(OUTPUTS)}")
-    target = Target(cc, None, **target_options(options))
+    reads = readable(None) if output == "cubin" else None
+    target = Target(cc, reads, **target_options(options))
     settings = settings_of(options)
     if output != "cubin":
         settings = settings._replace(lto=output == "ltoir")

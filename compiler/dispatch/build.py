@@ -22,6 +22,7 @@ from ..types import Array, Scalar, Signature, Tuple, Type
 from .ahead import code, compile_function
 from .arguments import Packer
 from .jit import AutoJitCUDAKernel
+from .linking import readable
 from .options import settings_of, target_options
 from .pipeline import Compiled
 
@@ -140,7 +141,8 @@ def target_of(arch: str) -> Target:
 
 def _compile(item: Item, target: Target, form: str) -> Compiled:
     options = target_options(item.options)
-    target = Target(target.cc, None, target.suffix, **options)
+    reads = readable(None) if form in ("cubin", "fatbin") else None
+    target = Target(target.cc, reads, target.suffix, **options)
     settings = settings_of(item.options)
     if form not in ("cubin", "fatbin"):
         settings = settings._replace(lto=form == "ltoir")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import cudadrv
 
 from .. import cache
 from ..codegen import CodegenError, Target, ptx_version
+from ..codegen.target import PtxVersion
 from .linkable import Callback, LinkableCode, code_of
 from .pipeline import Compiled
 
@@ -41,6 +43,19 @@ def link(
     return linker.link()
 
 
+def readable(limit: PtxVersion | None, backend: str = "nvjitlink") -> PtxVersion | None:
+    """The newest PTX that a linker reads too, where *limit* is that of who loads; None: any."""
+    from cudadrv import nvjitlink, toolkit
+
+    try:
+        version = nvjitlink.find().version if backend == "nvjitlink" else None
+    except toolkit.LibraryNotFound:
+        version = None
+    if version is None:
+        return limit
+    return ptx_version(version) if limit is None else min(limit, ptx_version(version))
+
+
 def _too_new(compiled: Compiled) -> Exception:
     """The error for code that only nvJitLink could link."""
     found = re.search(r"^\.version (\S+)", compiled.ptx, re.MULTILINE)
@@ -69,6 +84,7 @@ def _add(linker: cudadrv.Linker, code: LinkableCode, target: Target) -> None:
         from ..codegen.llvm import LlvmCodegen  # it loads LLVM
 
         try:
+            target = replace(target, ptx=readable(target.ptx, linker.backend))
             ptx = LlvmCodegen(target).compile_bitcode(code.data, target)
         except CodegenError as error:
             raise _refused("llvm", f"{code.name}: {error.log}") from None

@@ -86,6 +86,7 @@ LAYERS = [
     "cudadrv.kernel",
     "cudadrv.module",
     "cudadrv.ptxlink",
+    "cudadrv.cubin",
     "cudadrv.linker",
     "cudadrv.graph_nodes",
     "cudadrv.memory_nodes",

@@ -8,7 +8,7 @@ import ctypes.util
 import pytest
 
 import cudadrv
-from cudadrv import nvjitlink, nvrtc, ptxlink
+from cudadrv import cubin, nvjitlink, nvrtc, ptxlink
 from cudadrv.linker import Linker, LinkError
 from cudadrv.toolkit import LibraryNotFound
 from tests.unit.fake_driver import FakeDriver, installed, store
@@ -289,3 +289,29 @@ def test_wrong_library_is_told(find, variable, monkeypatch):
     finally:
         find.find.cache_clear()
     assert "another library" in caught.value.tried[0]
+
+
+@pytest.mark.parametrize(("version", "newest"), [((12, 4), "sm_90"), ((12, 9), "sm_121")])
+def test_old_linker_is_not_asked_for_new_architectures(version, newest, jitlink, monkeypatch):
+    """nvJitLink before CUDA 13 would end the process; the error names what it knows."""
+    monkeypatch.setitem(jitlink.__dict__, "version", version)
+    with pytest.raises(ValueError, match=f"{version[0]}.{version[1]} knows.*{newest}"):
+        nvjitlink.Link(["-arch=sm_130"], jitlink)
+    nvjitlink.Link([f"-arch={newest}a"], jitlink).close()
+
+
+def test_cubins_are_checked(jitlink):
+    """A symbol that nothing defines is found in a cubin, and a missing end as well."""
+    linker = Linker("sm_80", "nvjitlink", options=["-r"])
+    linker.add_ptx(CALLER)
+    code = linker.link()
+    assert cubin.undefined(code) == ["twice"]
+    linker.add_ptx(TWICE)
+    assert cubin.undefined(linker.link()) == []
+    cubin.check(code)
+    broken = bytearray(code)
+    size_of_first = int.from_bytes(code[40:48], "little") + 64 + 32
+    broken[size_of_first : size_of_first + 8] = len(code).to_bytes(8, "little")
+    with pytest.raises(ValueError, match=f"cut short: section 1 .* of {len(code)}"):
+        cubin.check(bytes(broken))
+    assert cubin.undefined(CALLER.encode()) == []

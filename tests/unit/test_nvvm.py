@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from compiler.codegen import Dialect
-from cudadrv import nvvm
+from cudadrv import nvjitlink, nvrtc, nvvm
 from tests.unit.ir_samples import kernel, module
 
 DIALECT = Dialect(nvvm.TRIPLE, nvvm.DATA_LAYOUT_LLVM7, typed_pointers=True)
@@ -188,3 +188,22 @@ def test_libdevice_override_must_exist(monkeypatch, tmp_path):
     assert len(caught.value.tried) == 1
     (tmp_path / "none.bc").touch()
     assert nvvm.libdevice() == tmp_path / "none.bc"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files on Linux")
+@pytest.mark.parametrize(
+    ("place", "candidates"),
+    [
+        ("cuda_nvcc/nvvm/lib64/libnvvm.so", nvvm.candidates),
+        ("nvjitlink/lib/libnvJitLink.so.12", nvjitlink.candidates),
+        ("cuda_nvrtc/lib/libnvrtc.so.12", nvrtc.candidates),
+        ("cu13/lib/libnvrtc.so.13", nvrtc.candidates),
+    ],
+)
+def test_wheels_of_each_cuda_are_found(place, candidates, monkeypatch, tmp_path):
+    """Wheels of CUDA 12, which have a folder a library, are found as those of 13 are."""
+    file = tmp_path / "nvidia" / place
+    file.parent.mkdir(parents=True)
+    file.touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert next(iter(candidates())) == str(file)
