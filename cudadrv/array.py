@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import capture, dlpack, driver, raw
-from cudadrv.context import current_context, in_context
+from cudadrv import capture, dlpack
 from cudadrv.copies import transfer
 from cudadrv.fills import memset
 from cudadrv.interface import Interface, described, parse
 from cudadrv.layout import broadcast_strides, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
-from cudadrv.stream import Stream, stream_handle
+from cudadrv.stream import stream_handle
 from cudadrv.strided import gather, host_pointer, move, place, scatter, wait
 from cudadrv.view import View
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-ON_HOST = 1  # CU_MEMORYTYPE_HOST
 
 
 class DeviceArray(View):
@@ -41,6 +37,7 @@ class DeviceArray(View):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The array for other libraries, version 3 of the CUDA Array Interface."""
+        stream = self.ordered_on()
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -48,7 +45,7 @@ class DeviceArray(View):
             "data": (self.handle if self.size else 0, self.readonly),
             "strides": None if self.c_contiguous else self.strides,
             "version": 3,
-            "stream": None if self.stream is None else stream_handle(self.stream) or 1,
+            "stream": None if stream is None else stream_handle(stream) or 1,
         }
 
     # -- elements
@@ -76,11 +73,7 @@ class DeviceArray(View):
 
         C: cuMemcpyDtoH_v2, for an element
         """
-        view = self.view_of(key)
-        parts = key if isinstance(key, tuple) else (key,)
-        if view.shape or any(part is Ellipsis or isinstance(part, (str, list)) for part in parts):
-            return view
-        return view.copy_to_host()[()]
+        return self.getitem(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Copy *value*, of a shape that broadcasts, into a view.
@@ -92,21 +85,39 @@ class DeviceArray(View):
         Raises:
             ValueError: the shape does not broadcast, or this array is read-only.
         """
+        self.setitem(key, value)
+
+    def getitem(self, item: Any, stream: object = None) -> Any:
+        """``self[item]``; an element is there as soon as *stream* is."""
+        view = self.view_of(item)
+        parts = item if isinstance(item, tuple) else (item,)
+        if view.shape or any(part is Ellipsis or isinstance(part, (str, list)) for part in parts):
+            return view
+        found = view.copy_to_host(stream=stream)
+        wait(ordering(stream))
+        return found[()]
+
+    def setitem(self, key: Any, value: Any, stream: object = None) -> None:
+        """``self[key] = value``, ordered on *stream*; a host array must stay until then."""
         view = self.view_of(key)
         view.check_writable()
         if not isinstance(value, np.ndarray) and described(value) is not None:
             source = as_cuda_array(value)
             if source.dtype == view.dtype:
-                view.copy_to_device(without_ones(source, view).broadcast_to(view.shape))
+                same = without_ones(source, view).broadcast_to(view.shape)
+                view.copy_to_device(same, stream)
                 return
-            value = source.copy_to_host()
+            value = source.copy_to_host(stream=stream)
+            wait(ordering(stream))
         host = np.asarray(value)
         if not host.shape:
-            view.fill(host)
+            view.fill(host, stream)
             return
-        host = without_ones(host, view).astype(view.dtype)
+        host = without_ones(host, view).astype(view.dtype, copy=False)
         broadcast_strides(host.shape, host.strides, view.shape)
-        view.copy_to_device(np.broadcast_to(host, view.shape))
+        view.copy_to_device(np.broadcast_to(host, view.shape), stream)
+        if host is not value:
+            wait(ordering(stream))
 
     def item(self) -> Any:
         """The only element, as a Python object.
@@ -163,7 +174,7 @@ class DeviceArray(View):
 
         C: cuPointerGetAttribute
         """
-        return device_kind(self.handle)
+        return dlpack.device_kind(self.handle)
 
     def __dlpack__(
         self,
@@ -197,11 +208,11 @@ class DeviceArray(View):
         if dl_device is not None and tuple(dl_device) != device:
             raise BufferError(f"the array is on DLPack's device {device}, not {dl_device}")
         versioned = max_version is not None and tuple(max_version) >= (1, 0)
-        given = self.copy() if copy else self
+        given = self.copy(self.ordered_on()) if copy else self
         if device[0] == dlpack.CUDA_HOST:
-            wait(1 if self.stream is None else self.stream)
+            wait(self.ordered_on() or 1)
         else:
-            hand_over(stream, self.stream)
+            dlpack.hand_over(stream, self.ordered_on())
         return dlpack.give(given, device, versioned, dlpack.IS_COPIED if copy else 0)
 
     # -- copies
@@ -214,14 +225,15 @@ class DeviceArray(View):
         Args:
             ary: a writable array of this shape and dtype to copy into; else a new one.
             stream: orders the copy; *ary* is ready when the stream is synchronised. An array that
-                is not contiguous is waited for. None and 0: the call returns with the copy done.
+                is not contiguous is waited for. None and 0: the call returns with the copy done,
+                which waits for the array's own stream.
 
         Raises:
             ValueError: shape or dtype of *ary* differ.
 
         C: cuMemcpyDtoH_v2, cuMemcpyDtoHAsync_v2
         """
-        stream = ordering(stream)
+        stream = ordering(stream, self)
         if ary is None:
             ary = np.empty(self.shape, self.dtype, self.order)
         elif not isinstance(ary, np.ndarray):
@@ -248,23 +260,23 @@ class DeviceArray(View):
             ary: an array of this shape and dtype, on the host or on the device; one that overlaps
                 this one is copied as it was.
             stream: orders the copy; *ary* must stay unchanged until then. None and 0: a copy from
-                the host is done when the call returns.
+                the host is done when the call returns; it waits for the array's own stream.
 
         Raises:
             ValueError: shape or dtype differ, or this array is read-only.
 
         C: cuMemcpyHtoD_v2, cuMemcpyDtoD_v2, cuMemcpy2D_v2, cuMemcpy3D_v2 and their Async forms
         """
-        stream = ordering(stream)
         self.check_writable()
         if not isinstance(ary, np.ndarray) and is_cuda_array(ary):
             source = as_cuda_array(ary)
             self._check_same(source.shape, source.dtype)
+            stream = ordering(stream, self, source)
             if self.size:
                 move(self, source, stream)
                 capture.note(stream, self, source)
             return
-        host = np.asarray(ary)
+        host, stream = np.asarray(ary), ordering(stream, self)
         self._check_same(host.shape, host.dtype)
         if self.size and self._same_layout(host):
             transfer("HtoD", self.handle, host_pointer(host), self.nbytes, stream)
@@ -280,7 +292,7 @@ class DeviceArray(View):
         strides = strides_of(None, self.shape, self.itemsize, self.order)
         made = DeviceArray(mem_alloc(self.nbytes), self.shape, self.dtype, strides)
         if self.size:
-            place(made, self, ordering(stream))
+            place(made, self, ordering(stream, self))
         return made
 
     def fill(self, value: Any, stream: object = None) -> None:
@@ -291,7 +303,7 @@ class DeviceArray(View):
 
         C: cuMemsetD8_v2, cuMemsetD16_v2, cuMemsetD32_v2 and their Async forms
         """
-        stream = ordering(stream)
+        stream = ordering(stream, self)
         self.check_writable()
         element = np.asarray(value).astype(self.dtype)
         if element.shape:
@@ -303,6 +315,7 @@ class DeviceArray(View):
             memset(part, int.from_bytes(raw[: widths[0]], "little"), None, widths[0], stream)
         elif self.size:
             scatter(self, np.broadcast_to(element, self.shape), stream)
+            wait(stream)
 
     def check_writable(self) -> None:
         """Refuse to be written to.
@@ -338,50 +351,6 @@ class DeviceArray(View):
         self.close()
 
 
-def device_kind(address: int) -> tuple[int, int]:
-    """DLPack's number for the memory at an address, and the number of its device.
-
-    C: cuPointerGetAttribute
-    """
-    if not address:
-        return dlpack.CUDA, current_context().device.ordinal
-    if pointer_attribute(raw.CU_POINTER_ATTRIBUTE_IS_MANAGED, address):
-        kind = dlpack.CUDA_MANAGED
-    elif pointer_attribute(raw.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == ON_HOST:
-        return dlpack.CUDA_HOST, 0
-    else:
-        kind = dlpack.CUDA
-    return kind, pointer_attribute(raw.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
-
-
-def pointer_attribute(attribute: int, address: int) -> int:
-    """An attribute of the memory at an address, of those that are 32 bits wide.
-
-    C: cuPointerGetAttribute
-    """
-    found = ctypes.c_int()
-    in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)
-    return found.value
-
-
-def hand_over(stream: int | None, producer: object) -> None:
-    """Let the *stream* of the array API standard wait for what the data is ordered on.
-
-    C: cuEventRecord, cuStreamWaitEvent
-    """
-    if stream is None:
-        stream = 1
-    if not isinstance(stream, int) or isinstance(stream, bool):
-        raise TypeError(f"stream={stream!r}: it is an int, or None")
-    if stream == -1:
-        return
-    if not 0 < stream < 2**64:
-        raise ValueError(f"stream={stream}: it is 1, 2, a handle, or -1 to wait for nothing")
-    since = stream_handle(producer) or 1
-    if since != stream:
-        Stream.adopt(stream).wait(Stream.adopt(since))
-
-
 def without_ones(array: Any, target: View) -> Any:
     """An array without the leading dimensions of length 1 that its target has not."""
     more = array.ndim - target.ndim
@@ -390,13 +359,19 @@ def without_ones(array: Any, target: View) -> Any:
     )
 
 
-def ordering(stream: object) -> object:
-    """A stream to order a copy on; None, as 0, asks for a copy that is done on return.
+def ordering(stream: object, *arrays: View) -> object:
+    """A stream to order a copy of *arrays* on.
+
+    None, as 0, asks for a copy that is done on return, after what the arrays are ordered on.
 
     Raises:
         TypeError: it is no stream.
     """
-    return stream if stream is not None and stream_handle(stream) else None
+    if stream is not None and stream_handle(stream):
+        return stream
+    for array in arrays:
+        wait(array.ordered_on())
+    return None
 
 
 def is_cuda_array(obj: object) -> bool:

@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cudadrv import driver, raw
+from cudadrv.context import current_context, in_context
 from cudadrv.layout import c_strides
+from cudadrv.stream import Stream, stream_handle
 
 if TYPE_CHECKING:
     from cudadrv.view import View
 
+ON_HOST = 1  # CU_MEMORYTYPE_HOST
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 VERSION = (1, 1)  # the newest that we write
 READ_ONLY, IS_COPIED = 1, 2
@@ -217,6 +221,50 @@ def type_of(code: int, bits: int, lanes: int) -> np.dtype[Any]:
     except (ImportError, AttributeError):
         found = np.dtype(f"V{bits // 8}")
     return found
+
+
+def device_kind(address: int) -> tuple[int, int]:
+    """DLPack's number for the memory at an address, and the number of its device.
+
+    C: cuPointerGetAttribute
+    """
+    if not address:
+        return CUDA, current_context().device.ordinal
+    if pointer_attribute(raw.CU_POINTER_ATTRIBUTE_IS_MANAGED, address):
+        kind = CUDA_MANAGED
+    elif pointer_attribute(raw.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == ON_HOST:
+        return CUDA_HOST, 0
+    else:
+        kind = CUDA
+    return kind, pointer_attribute(raw.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
+
+
+def pointer_attribute(attribute: int, address: int) -> int:
+    """An attribute of the memory at an address, of those that are 32 bits wide.
+
+    C: cuPointerGetAttribute
+    """
+    found = ctypes.c_int()
+    in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)
+    return found.value
+
+
+def hand_over(stream: int | None, producer: object) -> None:
+    """Let the *stream* of the array API standard wait for what the data is ordered on.
+
+    C: cuEventRecord, cuStreamWaitEvent
+    """
+    if stream is None:
+        stream = 1
+    if not isinstance(stream, int) or isinstance(stream, bool):
+        raise TypeError(f"stream={stream!r}: it is an int, or None")
+    if stream == -1:
+        return
+    if not 0 < stream < 2**64:
+        raise ValueError(f"stream={stream}: it is 1, 2, a handle, or -1 to wait for nothing")
+    since = stream_handle(producer) or 1
+    if since != stream:
+        Stream.adopt(stream).wait(Stream.adopt(since))
 
 
 class Taken(NamedTuple):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from cudadrv import driver
+from cudadrv.context import Resource, in_context
 from cudadrv.layout import (
     broadcast_strides,
     c_strides,
@@ -135,6 +137,16 @@ class View:
         at = self.offset + offset
         return type(self)(self.memory, shape, dtype, strides, at, self.readonly, self.stream)
 
+    def ordered_on(self) -> object:
+        """What the data is ordered on, see ``stream``; if that was closed, all work is waited for.
+
+        C: cuCtxSynchronize, for a closed stream
+        """
+        if isinstance(self.stream, Resource) and self.stream.closed:
+            in_context(driver.cuCtxSynchronize)
+            self.stream = None
+        return self.stream
+
     def bind(self, stream: object) -> Self:
         """A view whose data is said to be ordered on *stream*, see ``stream``."""
         view = self._view(self.shape, self.strides)
@@ -226,6 +238,25 @@ class View:
             raise ValueError(f"{self.shape[-1]} times {self.dtype} is no whole number of {kind}")
         strides = (*self.strides[:-1], kind.itemsize)
         return self._viewed(kind, (*self.shape[:-1], last), strides)
+
+    def is_c_contiguous(self) -> bool:
+        """Whether the elements lie one after another, the last index running fastest."""
+        return self.c_contiguous
+
+    def is_f_contiguous(self) -> bool:
+        """Whether the elements lie one after another, the first index running fastest."""
+        return self.f_contiguous
+
+    def split(self, section: SupportsIndex) -> list[Self]:
+        """Views of *section* elements each of an array with one dimension; the last may be shorter.
+
+        Raises:
+            ValueError: it has several dimensions, or *section* is less than 1.
+        """
+        step = operator.index(section)
+        if self.ndim != 1 or step < 1:
+            raise ValueError(f"split of shape {self.shape} into {step}: one dimension, 1 or more")
+        return [self.view_of(slice(i, i + step)) for i in range(0, self.size, step)]
 
     def broadcast_to(self, shape: Shape) -> Self:
         """The read-only view in which dimensions are repeated, with strides of 0.

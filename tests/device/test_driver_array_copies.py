@@ -149,6 +149,20 @@ def test_copies_of_views_on_a_stream():
     np.testing.assert_array_equal(out, array)
 
 
+def test_copies_without_a_stream_wait_for_the_arrays_own():
+    """What was copied on a stream that is not blocking is there, also when that was closed."""
+    host = cu.pinned_array(1 << 22, np.uint8)
+    host[...] = 3
+    with cu.Stream(nonblocking=True) as stream:
+        open_, closed = cu.to_device(host, stream), cu.to_device(host, stream)
+        assert (open_.copy_to_host() == 3).all()
+    made = cu.device_array_like(closed)
+    made.copy_to_device(closed)
+    assert (made.copy_to_host() == 3).all()
+    assert open_.__cuda_array_interface__["stream"] is None and closed.stream is None
+    assert cu.from_dlpack(cu.to_device(host, stream.__class__(nonblocking=True)))[-1] == 3
+
+
 def test_stream_zero_waits():
     """As numba.cuda's default, 0 is no stream: the copy is done when the call returns."""
     array = filled(1000)

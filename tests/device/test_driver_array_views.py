@@ -150,6 +150,25 @@ def test_numpy_takes_a_copy():
     assert device in {device}
 
 
+def test_numba_cudas_methods():
+    """split, is_c_contiguous, getitem and setitem do what their names say."""
+    array, stream = filled(7), cu.Stream()
+    device = cu.to_device(array)
+    parts = device.split(3)
+    assert [part.copy_to_host().tolist() for part in parts] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert device.is_c_contiguous() and device.is_f_contiguous()
+    assert not device[::2].is_c_contiguous()
+    device.setitem(slice(2, 4), [-1, -2], stream)
+    device.setitem(0, 9, stream=stream)
+    device.setitem(slice(5, 7), cu.to_device(np.array([4, 3])), stream)
+    assert device.getitem(2, stream) == -1
+    array[2:4], array[0], array[5:] = [-1, -2], 9, [4, 3]
+    same(device.getitem(slice(None)), array)
+    for wrong in (lambda: device.split(0), lambda: device.reshape(7, 1).split(1)):
+        with pytest.raises(ValueError, match="split"):
+            wrong()
+
+
 def test_pickling_is_refused_and_copying_copies():
     """pickle says what to do; copy and deepcopy give arrays of their own."""
     device = cu.to_device(np.asfortranarray(filled((2, 3))))
