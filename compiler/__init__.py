@@ -27,7 +27,7 @@ from cudadrv import (
     to_device,
 )
 
-from . import cg, types
+from . import cg, random, types
 from .dispatch.ahead import (
     compile,  # noqa: A004
     compile_all,
@@ -416,6 +416,7 @@ __all__ = [
     "pinned_array",
     "pinned_array_like",
     "popc",
+    "random",
     "rcp_rd",
     "rcp_rn",
     "rcp_ru",

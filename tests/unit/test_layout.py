@@ -107,6 +107,7 @@ LAYERS = [
     "compiler.codegen",
     "compiler.dispatch",
     "compiler.cg",
+    "compiler.random",
     "compiler.extending",
     "compiler",
 ]
