@@ -131,6 +131,18 @@ def _normal_64(u: Any, v: Any) -> Any:
 # once, the jump is a matrix over the 128 bits, of which the kernel has the powers 2**k.
 
 
+@device
+def _multiplied(matrix: Any, s0: Any, s1: Any) -> Any:
+    """The state that a matrix makes of this one."""
+    t0 = t1 = uint64(0)
+    for bit in range(64):
+        low = uint64(0) - (s0 >> uint64(bit) & uint64(1))
+        high = uint64(0) - (s1 >> uint64(bit) & uint64(1))
+        t0 ^= matrix[bit, 0] & low ^ matrix[64 + bit, 0] & high
+        t1 ^= matrix[bit, 1] & low ^ matrix[64 + bit, 1] & high
+    return t0, t1
+
+
 @launched
 def _init_kernel(states: Any, first: Any, powers: Any, start: Any) -> None:
     i = grid(1)
@@ -141,15 +153,7 @@ def _init_kernel(states: Any, first: Any, powers: Any, start: Any) -> None:
     power = 0
     while jumps:
         if jumps & uint64(1):
-            t0 = t1 = uint64(0)
-            for bit in range(64):
-                if s0 >> uint64(bit) & uint64(1):
-                    t0 ^= powers[power, bit, 0]
-                    t1 ^= powers[power, bit, 1]
-                if s1 >> uint64(bit) & uint64(1):
-                    t0 ^= powers[power, 64 + bit, 0]
-                    t1 ^= powers[power, 64 + bit, 1]
-            s0, s1 = t0, t1
+            s0, s1 = _multiplied(powers[power], s0, s1)
         jumps >>= uint64(1)
         power += 1
     states[i].s0 = s0
