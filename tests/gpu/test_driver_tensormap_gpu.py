@@ -16,7 +16,7 @@ PTX = """
 // out[i] = the i-th of 256 words that the map's box at (x, y) has
 .visible .entry box(.param .align 128 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y)
 {
-    .shared .align 128 .b8 tile[1024];
+    .shared .align 1024 .b8 tile[1024];
     .shared .align 8 .b64 arrived;
     .reg .pred %first, %done;
     .reg .b32 %t, %x, %y, %tile, %bar, %at, %v;
