@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import linecache
+import re
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +68,20 @@ def test_histogram(context):
     texture = cu.TextureObject(cu.to_device(host))
     program()["histogram"].launch(32, 128, texture, cu.SurfaceObject(counts))
     assert np.array_equal(counts.copy_to_host(), np.bincount(host, minlength=256))
+
+
+def test_the_examples_of_the_document_run(context):
+    """All blocks of code of docs/textures.md run, one after another, in one scope."""
+    text = (Path(__file__).parents[2] / "docs" / "textures.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 5
+    scope: dict[str, object] = {}
+    # Kernels are read from a file.
+    for number, block in enumerate(blocks):
+        name = f"<docs/textures.md, block {number}>"
+        linecache.cache[name] = (len(block), None, block.splitlines(True), name)
+        exec(compile(block, name, "exec"), scope)
+    picture = np.array(scope["picture"], np.float64)
+    picture[10:20] = picture[20:30]
+    wanted = picture[..., :3].reshape(24, 2, 32, 2, 3).mean(axis=(1, 3, 4)) / 255
+    assert np.allclose(scope["small"].copy_to_host(), wanted, atol=4e-3)
