@@ -14,6 +14,7 @@ NAMES = [
     "image_filter",
     "load_ptx",
     "interval",
+    "heat",
 ]
 
 

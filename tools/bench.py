@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("host", "kernels")
+MODULES = ("graphs", "host", "kernels")
 
 
 def cases() -> dict[str, Any]:
