@@ -182,6 +182,7 @@ from .lang.sync import (
     threadfence_cluster,
     threadfence_system,
 )
+from .lang.tuples import literal_unroll
 from .lang.warp import (
     activemask,
     all_sync,
@@ -396,6 +397,7 @@ __all__ = [
     "ldg",
     "ldlu",
     "libdevice",
+    "literal_unroll",
     "local",
     "managed_array",
     "mapped",

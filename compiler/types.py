@@ -6,17 +6,15 @@ the type of a NumPy scalar that it meets. A *Literal* is a value known while com
 
 from __future__ import annotations
 
-import enum
 import functools
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import UnionType
 from typing import Any
 
 import numpy as np
 
 from .brain import rounded
+from .literals import identity, short
 
 
 class Type:
@@ -214,7 +212,7 @@ class Literal(Type):
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        super().__init__(f"Literal({_short(value)})", _identity(value))
+        super().__init__(f"Literal({short(value)})", identity(value))
         self.value = value
 
 
@@ -227,6 +225,12 @@ class Tuple(Type):
         body = ", ".join(t.name for t in items) + ("," if len(items) == 1 else "")
         super().__init__(f"({body})", items)
         self.items = items
+
+
+class Unrolled(Tuple):
+    """A tuple that loops go over unrolled."""
+
+    __slots__ = ()
 
 
 class Star(Type):
@@ -462,27 +466,6 @@ def _array_of(dtype: Any, index: Any) -> Array:
     elif unit:
         raise TypeError(f"{dtype}[...]: '::1' can only be the first or the last dimension")
     return Array(dtype, len(dims), layout)
-
-
-def _identity(value: Any) -> tuple[Any, ...]:
-    """A hashable key that tells literals apart: 1, 1.0, True, 0.0 and -0.0 all differ."""
-    if isinstance(value, float):
-        return ("float", struct.pack("<d", value))
-    if isinstance(value, np.generic):
-        return (value.dtype.str, value.tobytes())
-    if isinstance(value, bool | int | str | bytes | UnionType) or value is None:
-        return (type(value).__name__, value)
-    if isinstance(value, tuple):
-        return ("tuple", *(_identity(item) for item in value))
-    return (type(value).__name__, id(value))
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, bool | int | float | str | bytes | tuple | np.generic) or value is None:
-        return repr(value)
-    if isinstance(value, enum.Enum):
-        return str(value)
-    return getattr(value, "__name__", None) or type(value).__name__
 
 
 @functools.cache

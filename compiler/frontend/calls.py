@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from .. import types
 from ..errors import CompileError, Span, TypingError
@@ -141,3 +143,30 @@ def check_signature(
             text = f"{name} is declared {signature}: {given} is no {declared}"
             raise TypingError(text, span)
     return signature.args
+
+
+def defaults_of(pyfunc: FunctionType) -> dict[str, Source]:
+    """The defaults of a Python function's parameters, as they are now."""
+    code = pyfunc.__code__
+    values = pyfunc.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    found = dict(zip(names, values, strict=True)) | (pyfunc.__kwdefaults__ or {})
+    return {name: Literal(value) for name, value in found.items()}
+
+
+def fields_of(cls: Any, span: Span) -> tuple[tuple[str, ...], dict[str, Source]]:
+    """The fields of a named tuple or dataclass that its class takes, and their defaults.
+
+    Raises:
+        TypingError: it does more than store them.
+    """
+    if hasattr(cls, "_fields"):
+        return cls._fields, {n: Literal(v) for n, v in cls._field_defaults.items()}
+    missing = dataclasses.MISSING
+    found = dataclasses.fields(cls)
+    plain = all(f.init and f.default_factory is missing for f in found)
+    if not plain or hasattr(cls, "__post_init__"):
+        text = f"{cls.__qualname__} does more than keep its fields: a kernel cannot make one"
+        raise TypingError(text, span)
+    defaults = {f.name: f.default for f in found if f.default is not missing}
+    return tuple(f.name for f in found), {n: Literal(v) for n, v in defaults.items()}

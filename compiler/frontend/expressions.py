@@ -38,10 +38,9 @@ COMPARE: dict[type[ast.cmpop], Callable[..., Any]] = {
 INSTEAD = {
     "Try": "test the condition before with `if`",
     "With": "call what it does before and after",
-    "ListComp": "write a for loop over a shared or local array",
     "SetComp": "write a for loop",
     "DictComp": "write a for loop",
-    "GeneratorExp": "it can only be the argument of sum, any or all; write a for loop",
+    "GeneratorExp": "it can only be the argument of sum, any, all or tuple; write a for loop",
     "List": "use a tuple, or a shared or local array",
     "Set": "use a tuple",
     "Dict": "use several variables or arrays",
@@ -53,7 +52,7 @@ INSTEAD = {
     "ImportFrom": "import at the top of the file",
     "Global": "pass an array of one element to write to",
     "Nonlocal": "pass an array of one element to write to",
-    "Match": "write if and elif",
+    "MatchMapping": "match a tuple or a value",
 }
 
 
@@ -233,6 +232,10 @@ class Expressions:
         callee = self.visit(node.func)
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             return self.generator(callee, node)
+        if callee.op is Op.CONST and callee.attr is getattr and len(node.args) == 2:
+            name = self.constant(node.args[1])
+            if isinstance(name, str):
+                return self.b.emit(Op.ATTR, [self.visit(node.args[0])], name, self.span(node))
         args = [self.visit(arg) for arg in node.args]
         names = []
         for keyword in node.keywords:
@@ -241,6 +244,12 @@ class Expressions:
             names.append(keyword.arg)
             args.append(self.visit(keyword.value))
         return self.b.emit(Op.CALL, [callee, *args], tuple(names), self.span(node))
+
+    def constant(self, node: ast.expr) -> Any:
+        """The value of a constant or of a name from outside; None for anything else."""
+        if isinstance(node, ast.Name) and node.id not in self.locals:
+            return self.lookup(node.id, node)
+        return node.value if isinstance(node, ast.Constant) else None
 
     def generator(self, callee: Instr, node: ast.Call) -> Instr:
         """A call whose argument is a generator expression (Loops does it)."""
@@ -302,10 +311,12 @@ def stored(node: ast.AST) -> list[str]:
         child = work.pop()
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
             names[child.id] = None
-        if isinstance(child, ast.For | ast.GeneratorExp):
+        if isinstance(child, ast.For | ast.GeneratorExp | ast.ListComp):
             names[f".counter{child.lineno}.{child.col_offset}"] = None
             names[f".result{child.lineno}.{child.col_offset}"] = None
         if isinstance(child, ast.FunctionDef):
+            names[child.name] = None
+        if isinstance(child, ast.MatchAs | ast.MatchStar) and child.name:
             names[child.name] = None
         if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             work += ast.iter_child_nodes(child)

@@ -19,7 +19,7 @@ _OPERATORS = (
 _FOLDABLE = (
     {getattr(operator, name) for name in _OPERATORS.split()}
     | {builtins.len, builtins.min, builtins.max, builtins.abs, builtins.int, builtins.float}
-    | {builtins.bool, builtins.round, internal.unpack}
+    | {builtins.bool, builtins.round, internal.unpack, internal.range_length}
     | {t.dtype.type for t in types.SCALARS}
 )
 _MAX_BITS = 4096

@@ -11,7 +11,7 @@ import operator
 import types as pytypes
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,17 @@ from ..types import Array, BoundMethod, Closure, Literal, Scalar, Signature, Sta
 from ..typing.promotion import join
 from ..typing.registry import Match, Registry, Row
 from . import internal
-from .calls import Source, bind, check_signature, exact_type, reordered, source_type
+from .calls import (
+    Parameters,
+    Source,
+    bind,
+    check_signature,
+    defaults_of,
+    exact_type,
+    fields_of,
+    reordered,
+    source_type,
+)
 from .expressions import AUGMENTED
 from .folding import fold
 from .ir import Block, Branch, Function, Instr, Jump, Op, Return
@@ -42,7 +52,7 @@ VALUES = (int, float, complex, tuple, np.number)
 FIXED = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Typed:
     """A function with the types of one specialisation.
 
@@ -349,7 +359,7 @@ class Inference:
         return self._specialize(instr, callee.function, bound, sources)
 
     def _function(self, instr: Instr, callee: Any, args: tuple[Type, ...]) -> Type | None:
-        if isinstance(callee, type) and hasattr(callee, "_fields"):
+        if isinstance(callee, type) and (hasattr(callee, "_fields") or is_dataclass(callee)):
             return self._structure(instr, callee, args)
         if isinstance(getattr(callee, "__self__", None), str | bytes | dict):
             return self._computed(instr, callee, args)
@@ -391,12 +401,13 @@ class Inference:
         return before if before and same and before.value == value else self._object(value)  # type: ignore[attr-defined]
 
     def _structure(self, instr: Instr, cls: Any, args: tuple[Type, ...]) -> Type:
-        """The call of a named tuple's class."""
-        if instr.attr or len(args) != len(cls._fields):
-            shown = ", ".join(cls._fields)
-            raise TypingError(f"{cls.__name__}({shown}) takes each field by position", instr.span)
-        row = self.program.registry.rows[id(internal.make_tuple)][0]
-        match = Match((None,) * len(args), Struct(cls, cls._fields, args))
+        """The call of a named tuple's class, or of a dataclass."""
+        names, defaults = fields_of(cls, instr.span)
+        parameters = Parameters(cls.__name__, names)
+        sources = bind(parameters, len(args), instr.attr, defaults, instr.span)
+        items = tuple(exact_type(source, args) for source in sources)
+        row = self.program.registry.rows[id(internal.make_structure)][0]
+        match = Match((None,) * len(args), Struct(cls, names, items), data=sources)
         self.typed.matches[instr] = row, match
         self.typed.orders[instr] = tuple(range(len(args)))
         return match.returns
@@ -442,15 +453,6 @@ class Inference:
         except AttributeError:
             text = f"{_describe(owner)} has no attribute {instr.attr!r}"
             raise TypingError(text, instr.span) from None
-
-
-def defaults_of(pyfunc: pytypes.FunctionType) -> dict[str, Source]:
-    """The defaults of a Python function's parameters, as they are now."""
-    code = pyfunc.__code__
-    values = pyfunc.__defaults__ or ()
-    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
-    found = dict(zip(names, values, strict=True)) | (pyfunc.__kwdefaults__ or {})
-    return {name: Literal(value) for name, value in found.items()}
 
 
 def _describe(value: Any) -> str:

@@ -10,6 +10,11 @@ def make_tuple(*items: Any) -> tuple[Any, ...]:
     return items
 
 
+def make_structure(cls: type, *fields: Any) -> Any:
+    """A named tuple or dataclass."""
+    return cls(*fields)
+
+
 def make_closure(function: Any, *values: Any) -> Any:
     """A function defined inside a kernel, with what it captures and its defaults."""
     return function, values
@@ -59,6 +64,23 @@ def with_field(owner: Any, name: str, value: Any) -> Any:
     """*owner* after ``owner.name = value``; in kernels a vector is a value, so it is a new one."""
     setattr(owner, name, value)
     return owner
+
+
+def is_sequence(value: Any, count: int, star: int) -> bool:
+    """Whether *value* is a tuple that unpacks into *count* names, one of them starred or not."""
+    return isinstance(value, tuple) and (
+        len(value) == count if star < 0 else len(value) >= count - 1
+    )
+
+
+def is_bool(value: Any, wanted: bool) -> bool:
+    """Whether *value* is True, or False."""
+    return value is wanted
+
+
+def known_length(length: int, key: str) -> int:
+    """The length of what a comprehension, named by *key*, goes over: known while compiling."""
+    return length
 
 
 class NeedsUnrollError(Exception):

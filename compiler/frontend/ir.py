@@ -27,7 +27,7 @@ class Op(enum.Enum):
     ATTR = "attr"  # args: the value; attr: the attribute's name
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Instr:
     """One instruction, which is also the value that it defines."""
 
@@ -44,14 +44,14 @@ class Instr:
         return f"%{self.id} = {self.op.value}{attr} {names}".rstrip()
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Jump:
     """Control goes to *target*."""
 
     target: Block
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Branch:
     """Control goes to *then* if *condition* is true, else to *other*."""
 
@@ -61,7 +61,7 @@ class Branch:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Return:
     """Control leaves the function, with *value* or None."""
 
@@ -69,7 +69,7 @@ class Return:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Stop:
     """Control does not get here: the thread has ended."""
 
@@ -79,7 +79,7 @@ class Stop:
 Terminator = Jump | Branch | Return | Stop
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Block:
     """A basic block; *preds* is in the order of its phis' arguments."""
 
@@ -106,7 +106,7 @@ class Mark(NamedTuple):
     after: Instr | None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Function:
     """A function in SSA form, untyped."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import CompileError, Span
 from . import internal
 from .expressions import Expressions, changed, stored
-from .ir import Block, Instr
+from .ir import Block, Instr, Op
 
 Item = Callable[[Instr], Instr]
 REDUCTIONS: dict[Any, str] = {builtins.sum: "sum", builtins.any: "any", builtins.all: "all"}
@@ -167,8 +167,11 @@ class Loops(Expressions):
         function = self._called_builtin(node)
         if function is not None:
             assert isinstance(node, ast.Call)
-            make = {range: self._range, enumerate: self._enumerate, zip: self._zip}
-            return make.get(function, self._reversed)(node, key)
+            make = {
+                range: self._range, enumerate: self._enumerate, zip: self._zip, map: self._map,
+                reversed: self._reversed,
+            }  # fmt: skip
+            return make[function](node, key)
         span = self.span(node)
         sequence = self.visit(node)
         name = self.b.const(key, span)
@@ -178,15 +181,15 @@ class Loops(Expressions):
         )
 
     def _called_builtin(self, node: ast.expr) -> Any:
-        """range, enumerate, zip or reversed, if *node* is a call of that builtin."""
+        """range, enumerate, zip, map or reversed, if *node* is a call of that builtin."""
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             return None
-        if node.func.id not in ("range", "enumerate", "zip", "reversed"):
+        if node.func.id not in ("range", "enumerate", "zip", "map", "reversed"):
             return None
         if node.func.id in self.locals:
             return None
         function = self.lookup(node.func.id, node.func)
-        return function if function in (range, enumerate, zip, reversed) else None
+        return function if function in (range, enumerate, zip, map, reversed) else None
 
     def _range(self, node: ast.Call, key: str) -> Iteration:
         span = self.span(node)
@@ -242,6 +245,21 @@ class Loops(Expressions):
             ),
         )
 
+    def _map(self, node: ast.Call, key: str) -> Iteration:
+        span = self.span(node)
+        if len(node.args) < 2 or node.keywords:
+            raise CompileError("map takes a function, and what to go over", span)
+        function = self.visit(node.args[0])
+        inner = [self._indexed(arg, key) for arg in node.args[1:]]
+        lengths = [each.length for each in inner if each.length is not None]
+        length = lengths[0] if len(lengths) == 1 else self.b.apply(builtins.min, lengths, span)
+        return Iteration(
+            length,
+            lambda index: self.b.emit(
+                Op.CALL, [function, *(each.item(index) for each in inner)], (), span
+            ),
+        )
+
     def _reversed(self, node: ast.Call, key: str) -> Iteration:
         span = self.span(node)
         if len(node.args) != 1 or node.keywords:
@@ -254,20 +272,53 @@ class Loops(Expressions):
             lambda index: inner.item(self.b.apply(operator.sub, [last, index], span)),
         )
 
-    # Generator expressions, as the one argument of sum, any and all
+    # Generator expressions, as the one argument of sum, any, all and tuple
 
     def generator(self, callee: Instr, node: ast.Call) -> Instr:
-        """sum, any or all over a generator expression, as a loop."""
+        """sum, any, all or tuple of a generator expression."""
         source = node.args[0]
         assert isinstance(source, ast.GeneratorExp)
-        if callee.attr not in (sum, any, all) or node.keywords:
+        if callee.attr not in (sum, any, all, tuple) or node.keywords:
             self.refuse(source)
-        return self._reduction(callee.attr, source)
+        if len(source.generators) != 1 or source.generators[0].is_async:
+            text = "a generator expression has one `for` in a kernel"
+            raise CompileError(text, self.span(source))
+        outside = dict(self.b.env)
+        make = self._tuple if callee.attr is tuple else self._reduction
+        result = make(callee.attr, source)
+        # Its names are its own.
+        for name in stored(source):
+            self.b.env.pop(name, None)
+            if name in outside:
+                self.b.env[name] = outside[name]
+        return result
+
+    # AST: ListComp(expr elt, comprehension* generators)
+    def visit_ListComp(self, node: ast.ListComp) -> Instr:
+        source = ast.copy_location(ast.GeneratorExp(node.elt, node.generators), node)
+        call = ast.copy_location(ast.Call(ast.Name("tuple", ast.Load()), [source], []), node)
+        return self.generator(self.b.const(tuple, self.span(node)), call)
+
+    def _tuple(self, function: Any, node: ast.GeneratorExp) -> Instr:
+        """The items of a comprehension whose length is known while compiling."""
+        span, part = self.span(node), node.generators[0]
+        if part.ifs:
+            text = "the length of a tuple must be known: no `if` in its comprehension"
+            raise CompileError(text, self.span(part.ifs[0]))
+        key = f"{node.lineno}.{node.col_offset}"
+        iteration = self._indexed(part.iter, key)
+        assert iteration.length is not None
+        if key not in self.unroll:
+            name = self.b.const(key, span)
+            return self.b.apply(internal.known_length, [iteration.length, name], span)
+        items = []
+        for index in range(self.unroll[key]):
+            self.assign(part.target, iteration.item(self.b.const(index, span)))
+            items.append(self.visit(node.elt))
+        return self.b.apply(internal.make_tuple, items, span)
 
     def _reduction(self, function: Any, node: ast.GeneratorExp) -> Instr:
         span = self.span(node)
-        if len(node.generators) != 1 or node.generators[0].is_async:
-            raise CompileError("a generator expression has one `for` in a kernel", span)
         (part,) = node.generators
         kind = REDUCTIONS[function]
         result = f".result{node.lineno}.{node.col_offset}"

@@ -17,6 +17,7 @@ from .expressions import AUGMENTED, BINARY, stored
 from .functions import Functions, defined
 from .ir import Function, Instr, Op
 from .loops import Loops
+from .matching import Matching
 from .source import Source
 from .ssa import Builder, simplify
 
@@ -55,7 +56,7 @@ def walk(function: Function, pyfunc: Callable[..., Any], unroll: dict[str, int] 
     return function
 
 
-class Syntax(Functions, Loops):
+class Syntax(Functions, Loops, Matching):
     """One walk over a function's statements."""
 
     def __init__(

@@ -26,6 +26,7 @@ from ..types import (
     Struct,
     Tuple,
     Type,
+    Unrolled,
     number,
     widen,
 )
@@ -189,6 +190,9 @@ row(internal.make_closure, rule=_closure)(_join_leaves)
 
 def _loop_item(owner: Type, index: Type, key: Type) -> Match | None:
     """The item of a loop; a loop over items of different types must be unrolled."""
+    if isinstance(owner, Unrolled) and not isinstance(index, Literal):
+        assert isinstance(key, Literal)
+        raise internal.NeedsUnrollError(key.value, len(owner.items))
     try:
         row_, match = REGISTRY.resolve(operator.getitem, (owner, index))
     except TypingError:

@@ -16,7 +16,7 @@ from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast
 from ..lowering.models import Value, scalar_type
-from ..types import Boolean, Float, Integer, Literal, Scalar, Stored, Type, number, widen
+from ..types import Boolean, Float, Integer, Literal, Scalar, Stored, Struct, Type, number, widen
 from ..typing.promotion import arithmetic, join
 from ..typing.registry import REGISTRY, Match
 from .operators import no_lowering
@@ -176,11 +176,60 @@ row(builtins.min, rule=_extreme)(_choose("<"))
 row(builtins.max, rule=_extreme)(_choose(">"))
 
 
-def _range(*args: Type) -> Match | None:
-    raise TypingError("range works only as what a for loop goes over")
+# A range as a value
 
 
-row(builtins.range, rule=_range)(no_lowering)
+RANGE = Struct(range, ("start", "stop", "step"), (types.py_int,) * 3)
+
+
+def _range(*bounds: Type) -> Match | None:
+    if not 1 <= len(bounds) <= 3:
+        raise TypingError("range takes one to three ints")
+    for bound in bounds:
+        _range_start(bound)
+    return Match((types.py_int,) * len(bounds), RANGE)
+
+
+@row(builtins.range, rule=_range)
+def range_value(b: Builder, match: Match, *bounds: Value) -> Value:
+    """The range itself, to index, to measure and to go over"""
+    leaves = [bound.leaf for bound in bounds]
+    start, stop = ([b.int64(0), *leaves] if len(leaves) == 1 else leaves)[:2]
+    return Value(RANGE, (start, stop, leaves[2] if len(leaves) == 3 else b.int64(1)))
+
+
+def _length_of(value: Any) -> Any:
+    """The number of values of a range."""
+    return internal.range_length(value.start, value.stop, value.step)
+
+
+def _value_at(owner: Any, index: Any) -> Any:
+    """The value at an index of a range."""
+    return owner.start + (index if index >= 0 else index + len(owner)) * owner.step
+
+
+def _is_in_range(owner: Any, value: Any) -> Any:
+    """Whether an int is one of a range."""
+    inside = owner.start <= value < owner.stop
+    if owner.step < 0:
+        inside = owner.stop < value <= owner.start
+    return inside and (value - owner.start) % owner.step == 0
+
+
+def _of_range(function: Any, count: int) -> Any:
+    def match(*args: Type) -> Match | None:
+        if args[0] != RANGE or not all(isinstance(number(ty), Integer) for ty in args[1:]):
+            return None
+        return Match((None,) * count, types.none, python=function)
+
+    if count == 1:
+        return lambda value: match(value)
+    return lambda owner, value: match(owner, value)
+
+
+row(builtins.len, rule=_of_range(_length_of, 1))(no_lowering)
+row(operator.getitem, rule=_of_range(_value_at, 2), name="range[...]")(no_lowering)
+row(operator.contains, rule=_of_range(_is_in_range, 2))(no_lowering)
 
 
 def _round(value: Type) -> Match | None:
@@ -256,3 +305,18 @@ def _type(value: Type) -> Match | None:
 
 
 row(builtins.type, rule=_type)(no_lowering)
+
+
+def _hasattr(obj: Type, name: Type) -> Match | None:
+    if not isinstance(name, Literal) or not isinstance(name.value, str):
+        return None
+    wide = widen(obj)
+    if isinstance(wide, Literal):
+        return Match((None, None), Literal(hasattr(wide.value, name.value)))
+    found = REGISTRY.find_attribute(wide, name.value)
+    known = found is not None and found.rule(wide) is not None
+    known = known or bool(REGISTRY.find_method(wide, name.value))
+    return Match((None, None), Literal(known or bool(REGISTRY.find_computed(wide, name.value))))
+
+
+row(builtins.hasattr, rule=_hasattr)(no_lowering)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 from .. import types
 from ..errors import TypingError
+from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast, shape, strides
 from ..lowering.models import I8, Value
@@ -165,3 +167,13 @@ def _struct_len(value: Type) -> Match | None:
 
 
 row(len, rule=_struct_len)(no_lowering)
+
+
+@row(internal.make_structure, rule=lambda *fields: None)
+def make_structure(b: Builder, match: Match, *given: Value) -> Value:
+    """cls(...): the fields that are given, and the defaults of the others"""
+    leaves: list[Any] = []
+    for source, ty in zip(match.data, match.returns.items, strict=True):  # type: ignore[attr-defined]
+        value = given[source] if isinstance(source, int) else Value(source)
+        leaves += cast(b, value, ty).leaves
+    return Value(match.returns, tuple(leaves))

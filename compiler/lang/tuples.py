@@ -8,14 +8,27 @@ from typing import Any
 
 from .. import types
 from ..errors import TypingError
+from ..frontend import internal
 from ..lowering.builder import Builder
 from ..lowering.casts import cast
 from ..lowering.models import Value
-from ..types import Integer, Literal, Slice, Struct, Tuple, Type, number, widen
+from ..types import (
+    Boolean,
+    Integer,
+    Literal,
+    Slice,
+    Struct,
+    Tuple,
+    Type,
+    Unrolled,
+    number,
+    widen,
+)
 from ..typing.registry import REGISTRY, Match
 from .arrays import as_tuple
 from .numbers import count_of, index_of, search
 from .operators import no_lowering
+from .stub import Stub
 
 row = REGISTRY.function
 
@@ -158,3 +171,52 @@ for _callee, _function, *_unequal in (
 for _owner in (Tuple, Struct):
     REGISTRY.method(_owner, "count", search(count_of))(no_lowering)
     REGISTRY.method(_owner, "index", search(index_of))(no_lowering)
+
+
+# What the syntax asks
+
+
+def _is_sequence(value: Type, count: Type, star: Type) -> Match:
+    assert isinstance(count, Literal) and isinstance(star, Literal)
+    size = len(_exact(value).items) if is_tuple(value) else -1
+    fits = size == count.value if star.value < 0 else size >= count.value - 1
+    return Match((None,) * 3, Literal(fits))
+
+
+def _is_bool(value: Type, wanted: Type) -> Match:
+    assert isinstance(wanted, Literal)
+    if isinstance(value, Literal):
+        return Match((None, None), Literal(value.value is wanted.value))
+    if not isinstance(value, Boolean):
+        return Match((None, None), Literal(False))
+    return Match((None, None), types.boolean, data=wanted.value)
+
+
+@row(internal.is_bool, rule=_is_bool)
+def is_bool(b: Builder, match: Match, value: Value, wanted: Value) -> Value:
+    """Whether a bool is True, or False"""
+    return value if match.data else Value(types.boolean, (b.llvm.not_(value.leaf),))
+
+
+def _known_length(length: Type, key: Type) -> Match:
+    if not isinstance(length, Literal):
+        raise TypingError("the length of a tuple must be known: go over a tuple or a fixed range")
+    assert isinstance(key, Literal)
+    raise internal.NeedsUnrollError(key.value, length.value)
+
+
+row(internal.is_sequence, rule=_is_sequence)(no_lowering)
+row(internal.known_length, rule=_known_length)(no_lowering)
+literal_unroll = Stub(
+    "literal_unroll",
+    """literal_unroll(tuple): a loop over it is unrolled, each item a constant where it is one.""",
+)
+
+
+def _unrolled(items: Type) -> Match | None:
+    return Match((None,), Unrolled(_exact(items).items)) if is_tuple(items) else None
+
+
+@row(literal_unroll, rule=_unrolled)
+def lower_unrolled(b: Builder, match: Match, items: Value) -> Value:
+    return _made(match, _items(b, items))

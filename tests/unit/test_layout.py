@@ -97,6 +97,7 @@ LAYERS = [
     "compiler.errors",
     "compiler.cache",
     "compiler.brain",
+    "compiler.literals",
     "compiler.types",
     "compiler.elements",
     "compiler.signature",
