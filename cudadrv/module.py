@@ -427,4 +427,5 @@ def ptx_kernels(ptx: str) -> list[str]:
 def ptx_globals(ptx: str) -> list[str]:
     """The names of the module's variables in PTX text."""
     lines = re.findall(r"^\s*(?:\.\w+\s+)*\.(?:global|const)\s([^=;]*)", ptx, re.MULTILINE)
-    return sorted(re.sub(r"\[.*", "", line).split()[-1] for line in lines)
+    words = (re.sub(r"\[.*", "", line).split() for line in lines)
+    return sorted(found[-1] for found in words if found)

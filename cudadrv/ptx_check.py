@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ def check(path: str, arch: str | None = None) -> Report:
         text = module.ptx_text(code)
         if text is None:
             found["kind"] = _binary(code)
+            if found["kind"] == "cubin":
+                _cubin(code, found)
         else:
             _text(text, found)
     except ValueError as error:
@@ -62,6 +65,36 @@ def _binary(code: bytes) -> str:
         return "ltoir"
     module.check_binary(code)
     return "cubin" if code.startswith(module.ELF) else "fatbin"
+
+
+def _cubin(code: bytes, found: dict[str, Any]) -> None:
+    """What the ELF header and the names of the sections tell."""
+    flags = struct.unpack_from("<I", code, 48)[0]
+    # The architecture moved up by a byte with the eighth version of the format, CUDA 13.
+    number = flags >> 8 & 255 if code[8] >= 8 else flags & 255
+    found["target"] = f"sm_{number}"
+    wanted, has = ARCH.fullmatch(found["target"]), ARCH.fullmatch(found["device"] or "")
+    if wanted and has and not (has[1] == wanted[1] and has[2] >= wanted[2]):
+        found["problems"].append(f"it is for {found['target']}, the device is {found['device']}")
+    constants = ".nv.constant0."
+    names = sorted(name for name in _sections(code) if name.startswith(constants))
+    found["kernels"] = [
+        {"name": name.removeprefix(constants), "parameters": None} for name in names
+    ]
+    found["variables"] = []
+
+
+def _sections(code: bytes) -> list[str]:
+    """The names of the sections of an ELF file of 64 bits, as far as they are whole."""
+    start = struct.unpack_from("<Q", code, 40)[0]
+    size, count, names = struct.unpack_from("<HHH", code, 58)
+    headers = [code[start + i * size : start + (i + 1) * size] for i in range(count)]
+    if names >= count or any(len(header) < 40 for header in headers):
+        return []
+    at, length = struct.unpack_from("<QQ", headers[names], 24)
+    table = code[at : at + length]
+    places = (struct.unpack_from("<I", header)[0] for header in headers)
+    return [table[place:].split(b"\0")[0].decode(errors="replace") for place in places]
 
 
 def _text(text: str, found: dict[str, Any]) -> None:
@@ -142,8 +175,10 @@ def _show(found: dict[str, Any]) -> str:
     lines = [f"{found['file']}: {found['kind'] or 'no code for a GPU'}"]
     if found["kind"] == "ptx":
         reads = f"; the driver reads up to {found['reads']}" if found["reads"] else ""
+        lines.append(f"version    {found['version']}{reads}")
+    if found["kind"] in ("ptx", "cubin"):
         device = f"; the device is {found['device']}" if found["device"] else ""
-        lines += [f"version    {found['version']}{reads}", f"target     {found['target']}{device}"]
+        lines.append(f"target     {found['target']}{device}")
         for kernel in found["kernels"]:
             parameters = kernel["parameters"]
             shown = "unknown parameters" if parameters is None else _signature(parameters)

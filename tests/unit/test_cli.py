@@ -12,6 +12,7 @@ import cudadrv as cu
 from cudadrv import chart, library, module, occupancy_model
 from cudadrv.__main__ import main
 from cudadrv.errors import DriverNotFound
+from cudadrv.toolkit import LibraryNotFound
 from tests.device.driver_code import KERNELS, PTX
 
 
@@ -162,6 +163,30 @@ def test_check_of_bad_code(command, file, change, problem):
     code, printed, _ = command("check", file, "--json", "--arch", "sm_86")
     assert code == 1
     assert problem in "\n".join(json.loads(printed)["problems"])
+
+
+def test_check_of_a_cubin(command, tmp_path):
+    """Of a cubin the architecture and the kernels are shown; another architecture is a problem."""
+    try:
+        linker = cu.Linker("sm_86", backend="nvjitlink")
+    except LibraryNotFound as error:
+        pytest.skip(str(error).splitlines()[0])
+    linker.add_ptx(PTX)
+    file = tmp_path / "code.cubin"
+    file.write_bytes(linker.link())
+    code, printed, _ = command("check", file, "--arch", "sm_89", "--json")
+    found = json.loads(printed)
+    assert code == 0
+    assert (found["kind"], found["target"]) == ("cubin", "sm_86")
+    assert [each["name"] for each in found["kernels"]] == KERNELS
+    for arch in ("sm_80", "sm_90"):
+        code, printed, _ = command("check", file, "--arch", arch)
+        assert code == 1
+        assert f"it is for sm_86, the device is {arch}" in printed
+    file.write_bytes(file.read_bytes()[:-100])
+    code, printed, _ = command("check", file)
+    assert code == 1
+    assert "cut short" in printed
 
 
 def test_check_of_newer_ptx(command, file, monkeypatch):

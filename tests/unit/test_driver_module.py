@@ -42,6 +42,7 @@ def test_names_in_ptx():
     """Kernels and variables are found in the text, for drivers that cannot list them."""
     assert module.ptx_kernels(PTX) == ["f", "h"]
     assert module.ptx_globals(PTX) == ["c", "g", "table"]
+    assert module.ptx_globals(".global ;\n.const [4];\n.global .u32 g;") == ["g"]
 
 
 def test_text_and_binary_are_told_apart():
