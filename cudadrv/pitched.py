@@ -12,7 +12,7 @@ from cudadrv.buffers import interface_itemsize
 from cudadrv.context import current_context, in_context
 from cudadrv.copies import context_of, span
 from cudadrv.interface import described
-from cudadrv.layout import strides_of
+from cudadrv.layout import MAX_PITCH, strides_of
 from cudadrv.memory import DeviceMemory, failure
 from cudadrv.stream import stream_handle
 
@@ -260,6 +260,8 @@ def cut(
             f"{name}: {box.width} bytes from byte {x} on do not fit into a row of {step}: "
             f"give {name}_pitch="
         )
+    if step > MAX_PITCH and box.height > 1:
+        raise ValueError(f"{name}: rows are {step} bytes apart; devices take {MAX_PITCH} at most")
     plane = end.rows or box.height if rows is None else checks.size(rows, f"{name}_rows")
     if y + box.height > plane and box.depth > 1:
         raise ValueError(

@@ -183,6 +183,7 @@ def test_no_bytes_are_no_copy(lengths):
         ((8, 2, 4), ValueError, "dst: 8 bytes from byte 0 on do not fit into a row of 4"),
         ((8, 2, 8, 4), ValueError, "src: 8 bytes from byte 0 on do not fit into a row of 4"),
         ((8, 2, 8, -8), ValueError, "src_pitch=-8"),
+        ((8, 2, 1 << 31), ValueError, "dst: rows are 2147483648 bytes apart"),
         ((8, 2, 8, 8, (1, 0)), ValueError, "from byte 1 on"),
         ((8, 2, 8, 8, (0, 7)), ValueError, "ends at byte 72"),
         ((8, 2, 8, 8, (0, -1)), ValueError, "dst_at=-1"),

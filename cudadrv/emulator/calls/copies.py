@@ -14,6 +14,7 @@ from ..status import require
 
 # From so many rows on, NumPy copies them faster than a loop.
 MANY = 64
+MAX_PITCH = 2**31 - 1
 
 # -- copies; a host pointer may be any memory, a device pointer must be an allocation's
 
@@ -86,7 +87,8 @@ class _Side:
             return
         self.pitch = field("Pitch") or x + width
         height = field("Height") or y + rows
-        require(x + width <= self.pitch and (depth == 1 or y + rows <= height))
+        require(x + width <= self.pitch and (rows == 1 or self.pitch <= MAX_PITCH))
+        require(depth == 1 or y + rows <= height)
         self.plane = self.pitch * height
         base = field("Host" if kind == 1 else "Device")
         self.start = base + x + y * self.pitch + z * self.plane
