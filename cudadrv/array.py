@@ -16,7 +16,7 @@ from cudadrv.layout import broadcast_strides, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
 from cudadrv.stream import stream_handle
 from cudadrv.strided import gather, host_pointer, move, place, scatter, wait
-from cudadrv.view import View
+from cudadrv.view import View, description
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,7 +41,7 @@ class DeviceArray(View):
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "descr": self.dtype.descr,
+            "descr": description(self.dtype),
             "data": (self.handle if self.size else 0, self.readonly),
             "strides": None if self.c_contiguous else self.strides,
             "version": 3,
@@ -433,4 +433,4 @@ def described_dtype(found: Interface) -> np.dtype[Any]:
         ) from None
     if kind.itemsize != found.itemsize:
         raise ValueError(f"descr {found.descr!r} does not have the size of typestr {found.typestr}")
-    return kind
+    return kind if kind.names else plain

@@ -18,7 +18,7 @@ from cudadrv.layout import extent
 from cudadrv.managed import managed_alloc
 from cudadrv.memory import DeviceMemory
 from cudadrv.strided import host_pointer
-from cudadrv.view import Shape
+from cudadrv.view import Shape, description
 
 ALREADY_REGISTERED = 712
 
@@ -49,7 +49,7 @@ class MappedArray(np.ndarray[Any, Any]):
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "descr": self.dtype.descr,
+            "descr": description(self.dtype),
             "data": (at - host + device if self.size else 0, not self.flags.writeable),
             "strides": None if self.flags.c_contiguous else self.strides,
             "version": 3,

@@ -321,6 +321,14 @@ def device_dtype(dtype: Any) -> np.dtype[Any]:
     return kind
 
 
+def description(dtype: np.dtype[Any]) -> list[Any]:
+    """The field ``descr`` of array interfaces; just bytes for records with fields out of order."""
+    try:
+        return dtype.descr
+    except ValueError:
+        return [("", dtype.str)]
+
+
 def axes_of(axes: Any, ndim: int) -> list[int]:
     """Dimensions counted from the front; negative ones are counted from the end.
 

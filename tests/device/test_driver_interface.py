@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import compiler as cuda
 import cudadrv as cu
 from cudadrv.interface import parse
 from tests.device.driver_code import library
@@ -141,6 +142,33 @@ def test_read_only_is_told_and_believed():
     ):
         with pytest.raises(ValueError, match="read-only"):
             write()
+
+
+def test_records_with_fields_out_of_order():
+    """NumPy has no description of them: they are handed over as bytes."""
+    host = np.ones(3, [("a", "i4"), ("b", "f8")])
+    view = cu.to_device(host)[["b", "a"]]
+    taken = cu.as_cuda_array(Foreign(view.__cuda_array_interface__, view))
+    assert taken.dtype == "V12"
+    np.testing.assert_array_equal(view.copy_to_host(), host[["b", "a"]])
+
+
+def test_kernels_do_not_write_into_read_only_arrays():
+    """A kernel that reads one runs; one that writes is refused before the launch."""
+
+    @cuda.jit
+    def double(target, source):
+        i = cuda.grid(1)
+        if i < target.size:
+            target[i] = 2 * source[i]
+
+    array = cu.to_device(np.arange(4, dtype=np.float32))
+    frozen, out = array.broadcast_to((4,)), cu.device_array_like(array)
+    double[1, 32](out, frozen)
+    assert out.copy_to_host().tolist() == [0, 2, 4, 6]
+    for target in (frozen, Foreign(frozen.__cuda_array_interface__, array)):
+        with pytest.raises(cuda.TypingError, match="read-only"):
+            double[1, 32](target, out)
 
 
 def test_older_versions_are_understood():
