@@ -39,7 +39,10 @@ def bases() -> list[str]:
 
 
 def users() -> dict[str, list[str]]:
-    """Base name -> the functions, classes and methods whose docstring names it after "C:"."""
+    """Base name -> the functions, classes and methods whose docstring names it after "C:".
+
+    Classes also use what releases their objects.
+    """
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "cudadrv").glob("*.py")):
         for name, text in docstrings(ast.parse(path.read_text(encoding="utf-8")), path.stem):
@@ -70,7 +73,18 @@ def docstrings(tree: ast.AST, owner: str) -> Iterator[tuple[str, str]]:
             name = owner if node.name == "__init__" else f"{owner}.{node.name}"
             yield name, ast.get_docstring(node) or ""
             if isinstance(node, ast.ClassDef):
+                yield from ((name, f"C: {function}") for function in released(node))
                 yield from docstrings(node, name)
+
+
+def released(node: ast.ClassDef) -> Iterator[str]:
+    """The function that a class names as its RELEASE."""
+    for item in node.body:
+        targets = getattr(item, "targets", [getattr(item, "target", None)])
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        value = getattr(item, "value", None)
+        if "RELEASE" in names and isinstance(value, ast.Constant) and value.value:
+            yield str(value.value)
 
 
 def answered() -> set[str]:
