@@ -51,10 +51,19 @@ class PoolAttributes(MutableMapping[str, "int | None"]):
         return len(raw.CUmemPool_attribute.__members__)
 
 
+class Life:
+    """Alive as long as a pool is open or memory of it is not freed: then the pool is destroyed.
+
+    Drivers promise to put the destruction off themselves, but 580 crashes when such memory is freed
+    on another stream than it was allocated on.
+    """
+
+
 class MemoryPool(Resource):
     """Memory that stream-ordered allocations take, and give back for later ones."""
 
     RELEASE = "cuMemPoolDestroy"
+    life: Life | None = None
 
     def __init__(
         self,
@@ -84,7 +93,15 @@ class MemoryPool(Resource):
         properties.location = location.record(context.device if where is None else where)
         properties.maxSize = checks.size(max_nbytes, "max_nbytes")
         handle = driver.cuMemPoolCreate(ctypes.byref(properties))
-        super().__init__(handle, context.handle)
+        self.life = Life()
+        super().__init__(handle, context.handle, lives=self.life)
+
+    def close(self) -> None:
+        """Allocate no more from it; it is destroyed when all its memory is freed.
+
+        C: cuMemPoolDestroy
+        """
+        self._handle = self.life = None
 
     @classmethod
     def adopt(cls, handle: int) -> MemoryPool:
@@ -184,7 +201,8 @@ class MemoryPool(Resource):
         made = cls.__new__(cls)
         context = current_context().handle
         found = driver.cuMemPoolImportFromShareableHandle(argument, number, 0)
-        Resource.__init__(made, found, context)
+        made.life = Life()
+        Resource.__init__(made, found, context, lives=made.life)
         return made
 
     def import_memory(self, exported: bytes, nbytes: int, stream: object = None) -> StreamMemory:
@@ -218,7 +236,10 @@ class StreamMemory(DeviceMemory):
         pool: the pool it comes from, None for the device's current one.
     """
 
-    RELEASE = "cuMemFreeAsync"
+    @staticmethod
+    def RELEASE(address: int, stream: int, life: Life | None) -> int:
+        """Free it; the pool lives till then."""
+        return raw.cuMemFreeAsync(address, stream)
 
     def __init__(
         self, handle: int, nbytes: int, context: int, stream: object, pool: MemoryPool | None
@@ -226,7 +247,8 @@ class StreamMemory(DeviceMemory):
         """Own memory that exists; ``mem_alloc_async`` makes new one."""
         self.stream = None if stream is None else Stream.adopt(stream)
         self.pool = pool
-        super().__init__(handle, nbytes, context, owned=bool(handle), more=(self.stream or 0,))
+        more = (self.stream or 0, None if pool is None else pool.life)
+        super().__init__(handle, nbytes, context, owned=bool(handle), more=more)
 
     def free(self, stream: object = None) -> None:
         """Free it when all present work of a stream is done.
