@@ -221,6 +221,9 @@ define void @probe() {{
 """
 
 
+_PLACE = re.compile(r"(.+?) \((\d+), (\d+)\)")
+
+
 class Program:
     """Modules of NVVM IR that are compiled together.
 
@@ -234,6 +237,7 @@ class Program:
         """
         self.nvvm = nvvm or find()
         self._handle = _HANDLE()
+        self._texts: dict[str, str] = {}
         code = self.nvvm.call("nvvmCreateProgram", ctypes.byref(self._handle))
         if code:
             raise NvvmError("nvvmCreateProgram", code)
@@ -320,9 +324,23 @@ class Program:
             raise ValueError(f"{name}: the program is closed; make a new Program")
         code = self.nvvm.call(name, self._handle, *args)
         if code:
-            raise NvvmError(name, code, "" if "Log" in name else self.log)
+            raise NvvmError(name, code, "" if "Log" in name else self._shown(self.log))
+
+    def _shown(self, log: str) -> str:
+        """The log, with each line of a module's text that it names below the remark."""
+        lines = []
+        for line in log.splitlines():
+            lines.append(line)
+            found = _PLACE.match(line)
+            text = self._texts.get(found[1], "").splitlines() if found else []
+            if found and 0 < int(found[2]) <= len(text):
+                # The column counts from nought.
+                lines += [f"  {text[int(found[2]) - 1]}", f"  {' ' * int(found[3])}^"]
+        return "\n".join(lines)
 
     def _add(self, function: str, ir: str | bytes, name: str) -> None:
+        if isinstance(ir, str):
+            self._texts[name] = ir
         data = ir.encode() if isinstance(ir, str) else ir
         self._call(function, data, len(data), name.encode())
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("graphs", "host", "kernels")
+MODULES = ("graphs", "host", "cold", "kernels")
 
 
 def cases() -> dict[str, Any]:

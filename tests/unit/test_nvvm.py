@@ -76,6 +76,20 @@ def test_refused_ir_gives_the_log(library):
     assert "faulty" in caught.value.log
 
 
+def test_log_shows_the_offending_line(library):
+    """The error has the line of the IR that the log only counts, with a mark at the column."""
+    text = "define void @k() {\n  call void @nowhere()\n  ret void\n}\n"
+    with nvvm.Program(library) as program:
+        program.add_module(text, "my module")
+        with pytest.raises(nvvm.NvvmError) as caught:
+            program.compile(["-arch=compute_90"])
+    [place] = [n for n, line in enumerate(caught.value.log.splitlines()) if "nowhere'" in line]
+    remark, line, mark = caught.value.log.splitlines()[place : place + 3]
+    assert remark.startswith("my module (2, 12)")
+    assert line == "    call void @nowhere()"
+    assert mark.index("^") == line.index("@nowhere")
+
+
 def test_unknown_option_is_named(library):
     """A refused option is NVVM_ERROR_INVALID_OPTION and the log names it."""
     with nvvm.Program(library) as program:
