@@ -26,7 +26,8 @@ from .syntax import (
 from .types import TYPES
 
 # External functions that the emulator provides.
-PROVIDED = {"vprintf", "malloc", "free", "__assertfail"}
+SET_CONDITION = "cudaGraphSetConditional"
+PROVIDED = {"vprintf", "malloc", "free", "__assertfail", SET_CONDITION}
 
 
 def names_in(operand: Operand) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cudadrv.raw import table, types
 
-from .state import Object
+from .state import Object, thread
 from .status import Status, require
 
 KINDS = {
@@ -28,6 +28,9 @@ class Params:
     kind = KINDS["EMPTY"]
     # Why graphs with it cannot be cloned, be children or be instantiated twice.
     unique = False
+
+    def begin(self) -> None:
+        """Prepare for a launch."""
 
     def run(self) -> None:
         """Do it."""
@@ -102,6 +105,17 @@ class UserObject(Object):
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.destroy)(self.data)
 
 
+class Condition(Object):
+    """The variable of a conditional node, which kernels set; *default* is None if it stays."""
+
+    error = "INVALID_VALUE"
+
+    def __init__(self, default: int | None) -> None:
+        super().__init__()
+        self.default = default
+        self.value = 0
+
+
 class Graph(Object):
     """A graph; *parent* is the graph that a node's own graph lies in."""
 
@@ -165,7 +179,7 @@ class Graph(Object):
     def run(self) -> None:
         """Run the nodes in order."""
         for node in self.order():
-            if node.enabled:
+            if node.enabled and not thread.contexts[-1].failure:
                 node.params.run()
 
     def discard(self) -> None:
@@ -205,6 +219,8 @@ class Exec(Object):
         require(not live or self.flags & AUTO_FREE)
         for params in live:
             params.free()  # type: ignore[attr-defined]
+        for node in self.graph.all_nodes():
+            node.params.begin()
         self.graph.run()
 
     def update(self, graph: Graph) -> tuple[str, Node | None, Node | None]:

@@ -10,12 +10,13 @@ from typing import Any
 
 from cudadrv.raw import types
 
+from .analysis import SET_CONDITION
 from .boundary import FUNCTIONS
 from .calls import launch, memops
-from .graph import KINDS, Graph, Node, Params
+from .graph import KINDS, Condition, Graph, Node, Params
 from .memory import DEVICE
 from .program import Kernel
-from .state import Context, Event, Object, current, find
+from .state import Context, Event, current, find, thread
 from .status import Status, require
 
 
@@ -368,16 +369,6 @@ class OperationParams(Params):
         return made
 
 
-class Condition(Object):
-    """The variable of a conditional node; no kernel here can set it."""
-
-    error = "INVALID_VALUE"
-
-    def __init__(self, default: int, assigned: bool) -> None:
-        super().__init__()
-        self.value = default if assigned else 0
-
-
 IF, WHILE, SWITCH = 0, 1, 2
 _IN_BODIES = {KINDS[name] for name in ("KERNEL", "EMPTY", "GRAPH", "MEMSET", "MEMCPY")}
 
@@ -415,15 +406,30 @@ class ConditionalParams(Params):
             allowed = _IN_BODIES | {self.kind}
             require(all(node.params.kind in allowed for node in body.all_nodes()), "NOT_SUPPORTED")
         # Nothing could end the loop.
-        endless = self.choice == WHILE and self.condition.value
+        endless = self.choice == WHILE and self.condition.default and not self._sets()
         require(not endless, "NOT_SUPPORTED")
         return ConditionalParams(self.condition, self.choice, bodies)
 
+    def begin(self) -> None:
+        """Give the variable its default."""
+        if self.condition.default is not None:
+            self.condition.value = self.condition.default
+
+    def _sets(self) -> bool:
+        """Whether a kernel of a body could set a variable."""
+        nodes = [node.params for body in self.bodies for node in body.all_nodes()]
+        kernels = [each.kernel for each in nodes if isinstance(each, KernelParams)]
+        return any(SET_CONDITION in kernel.program.module.functions for kernel in kernels)
+
     def run(self) -> None:
         """Do it."""
+        if self.choice == WHILE:
+            while self.condition.value and not thread.contexts[-1].failure:
+                self.bodies[0].run()
+            return
         value = self.condition.value
         chosen = value if self.choice == SWITCH else int(not value)
-        if self.choice != WHILE and chosen < len(self.bodies):
+        if chosen < len(self.bodies):
             self.bodies[chosen].run()
 
     def graphs(self) -> list[Graph]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import re
@@ -13,7 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import jit, scheduler
+from .graph import Condition
 from .guard import guarded
+from .state import find
+from .status import Status
 
 _keep: list[Any] = []
 _print_lock = threading.Lock()
@@ -38,6 +42,7 @@ def install() -> Runtime:
     _define("emulator.vprintf", ctypes.c_int32, vprintf, ctypes.c_uint64, ctypes.c_uint64)
     texts = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64)
     _define("emulator.assertfail", None, assertfail, *texts)
+    _define("emulator.condition", None, set_condition, ctypes.c_uint64, ctypes.c_uint32)
     _define("emulator.nanoseconds", ctypes.c_uint64, time.time_ns)
     return Runtime()
 
@@ -65,6 +70,12 @@ def assertfail(message: int, file: int, line: int, function: int) -> None:
     """What a failed assert() in CUDA C says, on stderr."""
     said, where, who = (ctypes.string_at(at).decode() for at in (message, file, function))
     print(f"{where}:{line}: {who}: Assertion `{said}` failed.", file=sys.stderr)
+
+
+def set_condition(handle: int, value: int) -> None:
+    """Set the variable of a conditional node of a graph."""
+    with contextlib.suppress(Status):
+        find(Condition, handle).value = value
 
 
 def format_text(form: bytes, at: int) -> tuple[bytes, int]:

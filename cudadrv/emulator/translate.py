@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 
 from . import scheduler
-from .analysis import PROVIDED, Plan, callee, param_layout
+from .analysis import PROVIDED, SET_CONDITION, Plan, callee, param_layout
 from .builder import Module
 from .errors import PtxError
 from .frame import Frame, Place, Register
@@ -233,6 +233,11 @@ class Translator(Frame):
             arguments = [f"{k} {v}" for k, v in zip(kinds, loaded, strict=True)]
             self.call("emulator.assertfail", "void", *arguments)
             self.fail("710")
+        elif name == SET_CONDITION:
+            handle, value = (
+                self.op(f"load {k}, ptr {p}") for k, p in zip(("i64", "i32"), pointers, strict=True)
+            )
+            self.call("emulator.condition", "void", f"i64 {handle}", f"i32 {value}")
         elif name == "malloc":
             size = self.op(f"load i64, ptr {pointers[1]}")
             self.do(f"store ptr {self.call('malloc', 'ptr', f'i64 {size}')}, ptr {pointers[0]}")

@@ -10,8 +10,8 @@ from typing import Any
 from cudadrv.raw import types
 
 from ..boundary import exported
-from ..graph import NAMES, UPDATE, Exec, Graph, Node, UserObject
-from ..nodes import Condition, graph_memory
+from ..graph import NAMES, UPDATE, Condition, Exec, Graph, Node, UserObject
+from ..nodes import graph_memory
 from ..state import Context, Stream, captures, current, find
 from ..status import Status, require
 
@@ -221,7 +221,7 @@ def cuGraphConditionalHandleCreate(
 ) -> Condition:
     find(Graph, graph)
     require(flags in (0, 1))
-    return Condition(default, bool(flags))
+    return Condition(default if flags else None)
 
 
 # -- what can be launched
