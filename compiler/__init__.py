@@ -162,6 +162,16 @@ from .lang.memory import (
     local,
     shared,
 )
+from .lang.mma import (
+    ldmatrix,
+    mma_m8n8k4_f64,
+    mma_m16n8k8_tf32,
+    mma_m16n8k16_bf16,
+    mma_m16n8k16_f16,
+    mma_m16n8k32_s8,
+    mma_m16n8k32_u8,
+    stmatrix,
+)
 from .lang.pointers import carray, farray
 from .lang.ptx import (
     asm,
@@ -396,6 +406,7 @@ __all__ = [
     "ldcv",
     "ldg",
     "ldlu",
+    "ldmatrix",
     "libdevice",
     "literal_unroll",
     "local",
@@ -405,6 +416,12 @@ __all__ = [
     "mapped_array_like",
     "match_all_sync",
     "match_any_sync",
+    "mma_m8n8k4_f64",
+    "mma_m16n8k8_tf32",
+    "mma_m16n8k16_bf16",
+    "mma_m16n8k16_f16",
+    "mma_m16n8k32_s8",
+    "mma_m16n8k32_u8",
     "mul24",
     "mul_rd",
     "mul_rn",
@@ -444,6 +461,7 @@ __all__ = [
     "sqrt_rz",
     "stcg",
     "stcs",
+    "stmatrix",
     "stream",
     "stwb",
     "stwt",

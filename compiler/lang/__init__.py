@@ -18,6 +18,7 @@ from . import (
     mathematics,
     memory,
     methods,
+    mma,
     numbers,
     operators,
     pointers,
@@ -35,6 +36,6 @@ from . import (
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "constants", "elementwise", "extern",
     "failures", "groups", "hints", "indices", "intrinsics", "libdevice", "mathematics", "memory",
-    "methods", "numbers", "operators", "pointers", "printing", "ptx", "records", "sync", "times",
-    "tuples", "ufuncs", "vectors", "warp",
+    "methods", "mma", "numbers", "operators", "pointers", "printing", "ptx", "records", "sync",
+    "times", "tuples", "ufuncs", "vectors", "warp",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from compiler import CompileError, types
 from compiler.codegen import NoCodegen, Target
 from compiler.dispatch.pipeline import Settings, compile_kernel
 from compiler.lang.ptx import FORMS, Form
+from tests.unit.cuda_kernels import KERNELS
 from tests.unit.ir_samples import assemble, ptxas
 
 NEEDS_PTXAS = pytest.mark.skipif(ptxas() is None, reason="no ptxas; install nvidia-cuda-nvcc")
@@ -66,3 +67,20 @@ def test_what_an_architecture_lacks_is_refused(tmp_path):
     function, args = kernel(forms[:1], tmp_path)
     with pytest.raises(CompileError, match=r"needs compute .* 7\.5"):
         compile_kernel(function, args, Target((7, 5)), Settings("llvm"))
+
+
+@NEEDS_PTXAS
+@pytest.mark.parametrize("codegen", ["llvm", "nvvm", "nvvm7"])
+@pytest.mark.parametrize("cc", [(7, 5), (8, 0), (9, 0), (12, 0)])
+def test_what_is_more_than_one_instruction_assembles(cc, codegen, tmp_path):
+    """Atomics, hints, copies, groups, tensor cores, random numbers, print and exceptions."""
+    for function, args, least in KERNELS.values():
+        if cc < least:
+            continue
+        debug = function.__name__ == "reports"
+        try:
+            compiled = compile_kernel(function, args, Target(cc, debug=debug), Settings(codegen))
+        except NoCodegen as error:
+            pytest.skip(str(error))
+        assemble(compiled.ptx, f"sm_{cc[0]}{cc[1]}", tmp_path)
+        assert compiled.cooperative == (function.__name__ == "groups")
