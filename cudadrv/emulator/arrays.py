@@ -74,7 +74,7 @@ class Array(Object):
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         super().__init__()
         self.context = current()
-        self.context.owned.append(self)
+        self.context.owned.add(self)
         self.context.memory.used += self.size
 
     def forget(self) -> None:
@@ -108,7 +108,7 @@ class Mipmapped(Object):
         self.record = record
         self.levels = [Array(level_record(record, level), True) for level in range(count)]
         super().__init__()
-        current().owned.append(self)
+        current().owned.add(self)
 
     def forget(self) -> None:
         """Make its handle and those of its levels invalid."""

@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -57,7 +58,7 @@ class Stream(Object):
         self.capture: Any = None
         self.tail: dict[Any, bytes] = {}
         self.shown: Any = None
-        context.owned.append(self)
+        context.owned.add(self)
 
 
 class Event(Object):
@@ -70,7 +71,7 @@ class Event(Object):
         self.recorded: int | None = None
         # The capture in which it was recorded last, and the nodes that it stands for.
         self.captured: tuple[Any, dict[Any, bytes]] | None = None
-        context.owned.append(self)
+        context.owned.add(self)
 
     def record(self) -> None:
         """Note the time."""
@@ -87,7 +88,8 @@ class Context(Object):
         super().__init__()
         self.flags = flags
         self.failure = 0
-        self.owned: list[Object] = []
+        # What goes with it, until it goes by itself.
+        self.owned: weakref.WeakSet[Object] = weakref.WeakSet()
         self.limits = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
         self.cache_config = 0
         self.default_stream = Stream(self)
@@ -99,7 +101,7 @@ class Context(Object):
 
     def destroy(self) -> None:
         """Make the context, and all that belongs to it, invalid."""
-        for thing in self.owned:
+        for thing in list(self.owned):
             thing.forget()
         self.memory.clear()
         self.forget()
