@@ -145,7 +145,8 @@ class CudaArray(_Layered):
                 CUarray_format such as "UNORM_INT8X4".
             channels: numbers in an element: 1, 2 or 4; by default 1, or what the format has.
             flags: ``layered``, ``surface`` (surfaces read and write it), ``cubemap``, ``gather``,
-                ``depth``, ``color``, ``sparse``, ``deferred``, ``video``: as CUDA_ARRAY3D_...
+                ``depth``, ``color``, ``sparse``, ``deferred``, ``video`` (for formats such as
+                NV12): as CUDA_ARRAY3D_...
 
         Raises:
             TypeError: no format has such elements.
@@ -357,6 +358,8 @@ def create(function: str, layout: ArrayLayout, *more: int) -> tuple[int, int]:
     code = getattr(driver, function).raw(ctypes.byref(found), ctypes.byref(record), *more)
     if code:
         hint = f"asked for {layout}"
+        if layout.format.dtype is None and not layout.flags & FLAGS["video"]:
+            hint += "; video formats such as NV12 need video=True"
         if code == OUT_OF_MEMORY:
             hint = f"{hint}; {memory_hint(layout.nbytes or 0)}"
         raise driver.error(code, raw.symbol(function), hint)

@@ -186,7 +186,7 @@ class TextureObject(_Object):
 
     @property
     def texture_descriptor(self) -> Any:
-        """The CUDA_TEXTURE_DESC: how it reads.
+        """The CUDA_TEXTURE_DESC: how it reads. Drivers do not tell the colour of the border.
 
         C: cuTexObjectGetTextureDesc
         """

@@ -64,12 +64,13 @@ class Source:
         require(view.depth == record.Depth)
         require(view.firstMipmapLevel <= view.lastMipmapLevel < len(self.levels))
         require(view.firstLayer <= view.lastLayer < (layers if self.arrays[0].layered else 1))
-        if view.format:
-            require(view.format in VIEW_FORMATS, "NOT_SUPPORTED")
-            size = CHANNEL_BYTES[self.format] * self.channels
-            self.format, self.channels = VIEW_FORMATS[view.format]
-            self.normalized = False
-            require(CHANNEL_BYTES[self.format] * self.channels == size)
+        # As an H200: a view without a format is none.
+        require(view.format)
+        require(view.format in VIEW_FORMATS, "NOT_SUPPORTED")
+        size = CHANNEL_BYTES[self.format] * self.channels
+        self.format, self.channels = VIEW_FORMATS[view.format]
+        self.normalized = False
+        require(CHANNEL_BYTES[self.format] * self.channels == size)
         chosen = self.arrays[view.firstMipmapLevel : view.lastMipmapLevel + 1]
         self.levels = [level_of(a, view.firstLayer, view.lastLayer) for a in chosen]
 

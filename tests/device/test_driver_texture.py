@@ -278,6 +278,17 @@ def test_views_of_formats(context):
         cu.TextureObject(array, view=cu.ResourceView("UINT_1X8"))
 
 
+def test_views_of_fractions(context):
+    """A view of some layers of a format of fractions still reads fractions."""
+    host = image((3, 4, 8), "uint8")
+    array = cu.CudaArray((3, 4, 8), "UNORM_INT8X1", layered=True)
+    array.copy_from(host)
+    texture = cu.TextureObject(array, view=cu.ResourceView(layers=(1, 1)))
+    got = run("tex.a2d.v4.f32.f32 RESULT, [%o, {%x, %y, %z, %w}];", texture,
+              mixed([0], [2.5], [1.5]))  # fmt: skip
+    assert np.isclose(got[0, 0], host[1, 1, 2] / 255, atol=1e-6)
+
+
 def test_views_of_levels_and_layers(context):
     """The levels and layers of a view count from its first ones."""
     whole = cu.MipmappedArray((8, 8), np.float32)
