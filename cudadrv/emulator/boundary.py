@@ -165,7 +165,7 @@ class Emulator:
     """The software driver; what raw opens in place of libcuda."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may come in between
         self._callbacks: dict[str, Callback] = {}
 
     def __repr__(self) -> str:

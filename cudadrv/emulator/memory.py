@@ -39,7 +39,8 @@ class Memory:
     """The allocations of a context, by address."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Entered anew by the garbage collector, which may free memory while this thread has it.
+        self._lock = threading.RLock()
         self._starts: list[int] = []
         self._found: dict[int, Allocation] = {}
         self._count = 0
@@ -79,16 +80,16 @@ class Memory:
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that *address* lies in."""
-        at = bisect.bisect_right(self._starts, address) - 1
-        if at < 0:
-            return None
-        found = self._found.get(self._starts[at])
+        with self._lock:
+            at = bisect.bisect_right(self._starts, address) - 1
+            found = self._found.get(self._starts[at]) if at >= 0 else None
         return found if found and address < found.address + found.size else None
 
     def overlaps(self, address: int, size: int) -> bool:
         """Whether an allocation has one of *size* bytes from *address* on."""
-        at = bisect.bisect_left(self._starts, address + size) - 1
-        found = self._found.get(self._starts[at]) if at >= 0 else None
+        with self._lock:
+            at = bisect.bisect_left(self._starts, address + size) - 1
+            found = self._found.get(self._starts[at]) if at >= 0 else None
         return found is not None and found.address + found.size > address
 
     def check(self, address: int | None, size: int) -> int:
@@ -101,7 +102,8 @@ class Memory:
     def ranges(self) -> Any:
         """(start, end) of every allocation in order, side by side in a ctypes array."""
         with self._lock:
-            found = [self._found[start] for start in self._starts]
+            known = list(self._found.values())
+        found = sorted(known, key=lambda allocation: allocation.address)
         ends = (edge for a in found for edge in (a.address, a.address + a.size))
         return (ctypes.c_uint64 * (2 * len(found)))(*ends)
 

@@ -260,6 +260,28 @@ def test_cycles_are_collected():
     assert abs(context.mem_info()[0] - free) < 8 << 20
 
 
+def test_garbage_is_collected_anywhere():
+    """The collector may run, and release, in the middle of any call: nothing waits for itself."""
+    code = """
+def cycle():
+    array, stream, event = cu.to_device(np.arange(9.0)), cu.Stream(), cu.Event()
+    array.more = stream, event, cu.pinned_array(5), array[::2], cu.from_dlpack(array)
+    stream.more = array
+    return array
+library = cu.load(PTX)
+for turn in range(300):
+    gc.set_threshold(turn % 89 + 1, 1, 1)
+    array = cycle()
+    library["scale"].launch(1, 32, array, 1.0, array, 4)
+    array[::3].copy_to_device(array[1::3])
+    assert array.copy_to_host().sum() == 39
+    del array
+    cu.Graph().instantiate()
+print("end")
+"""
+    assert run(code) == ["end"]
+
+
 def test_closing_twice_frees_once():
     """What was allocated at the same address since is not freed by a second close."""
     for _ in range(10):

@@ -29,7 +29,7 @@ class Pool(Object):
     def __init__(self, limit: int = 0) -> None:
         super().__init__()
         self.limit = limit
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # the garbage collector may come in between
         self.numbers = {1: 1, 2: 1, 3: 1, THRESHOLD: 0, RESERVED: 0}
         self.numbers |= {RESERVED_HIGH: 0, USED: 0, USED_HIGH: 0}
 
