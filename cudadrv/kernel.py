@@ -55,6 +55,8 @@ class Kernel:
         argument: the same as ctypes passes it.
         layout: its Python arguments, if it was built ahead of time, see manifest.
         params: (offset, size) of each parameter in bytes; None if the driver does not tell.
+        floats: of each parameter whether it is a floating-point number, None where that is not
+            known; None altogether for code that is not PTX.
         limits: of the device that was current when it was looked up.
         max_threads: the largest block that the device and the kernel allow.
     """
@@ -71,6 +73,7 @@ class Kernel:
         self.attributes = KernelAttributes(self)
         self.params = parameters(handle, library.is_library)
         self.sizes = None if self.params is None else [size for _, size in self.params]
+        self.floats = library.floats(name, self.sizes)
         # What earlier launches leave for later ones: see launch.py.
         self.argument_memory: list[launch.Arguments] = []
         self.packers: dict[tuple[type, ...], launch.Packer] = {}

@@ -81,9 +81,10 @@ def pack(kernel: Kernel, values: Sequence[Any], memory: list[Arguments]) -> Argu
             f"{len(values)}"
         )
     parts = []
-    for position, (value, size) in enumerate(zip(values, sizes, strict=True)):
+    floats = kernel.floats or (None,) * len(sizes)
+    for position, (value, size, real) in enumerate(zip(values, sizes, floats, strict=True)):
         try:
-            parts.append(encode(value, size))
+            parts.append(encode(value, size, real))
         except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"kernel {kernel.name!r}, argument {position}: {error}") from None
     if quick is None and len(kernel.packers) < MOST_PACKERS:
@@ -115,7 +116,9 @@ def packer(kernel: Kernel, kinds: tuple[type, ...]) -> Packer | None:
     It raises struct.error, OverflowError or ValueError for values that do not fit or are closed,
     IndexError if there is no memory of an earlier launch.
     """
-    letters = [letter_of(kind, size) for kind, size in zip(kinds, kernel.sizes or (), strict=False)]
+    sizes = kernel.sizes or []
+    wanted = zip(kinds, sizes, kernel.floats or (None,) * len(sizes), strict=False)
+    letters = [letter_of(*each) for each in wanted]
     if "" in letters or len(letters) != len(kinds):
         return None
     places = [i for i, kind in enumerate(kinds) if kind in MEMORY]
@@ -133,30 +136,42 @@ def packer(kernel: Kernel, kinds: tuple[type, ...]) -> Packer | None:
     return quick
 
 
-def letter_of(kind: type, size: int) -> str:
+def letter_of(kind: type, size: int, real: bool | None) -> str:
     """struct's letter for values of this type in a parameter of *size* bytes; "" if there is none.
 
     A Python int is packed as signed; one that needs the last bit goes the long way.
+
+    Args:
+        real: whether the parameter is a floating-point number; None if that is not known.
     """
-    if kind in (int, bool):
-        return INTEGERS.get(size, " ")[0].strip()
-    if kind is float:
-        return FLOATS.get(size, "")
-    letter = "Q" if kind in MEMORY else ""
-    if kind.__module__ == "numpy":
-        letter = SCALARS.get(kind.__name__.rstrip("_"), "")
-    return letter if letter and struct.calcsize("<" + letter) == size else ""
+    if kind is float or (kind in (int, bool) and real):
+        letter = FLOATS.get(size, "")
+    elif kind in (int, bool):
+        letter = INTEGERS.get(size, " ")[0].strip()
+    elif kind in MEMORY:
+        letter = "Q"
+    else:
+        letter = SCALARS.get(kind.__name__.rstrip("_"), "") if kind.__module__ == "numpy" else ""
+    fits = letter and struct.calcsize("<" + letter) == size
+    return letter if fits and real in (None, letter in "efd") else ""
 
 
-def encode(value: Any, size: int | None) -> bytes:
+def encode(value: Any, size: int | None, real: bool | None = None) -> bytes:
     """The bytes of one argument.
 
     Args:
         size: of the parameter; None if the driver does not tell, then *value* must have a type.
+        real: whether it is a floating-point number; None if that is not known.
     """
     # Exactly these types: a NumPy float64 is a float too, but has a size.
     if type(value) in (int, float, bool):
-        return encode_number(value, size)
+        return encode_number(float(value) if real else value, size, real)
+    if real is not None and is_real(value) not in (None, real):
+        names = {True: "a floating-point number", False: "an integer or an address"}
+        raise TypeError(
+            f"{driver.short(value)} of type {type(value).__name__} is {names[not real]}, but the "
+            f"parameter is {names[real]}: convert it, or pass its bytes"
+        )
     if getattr(value, "__cuda_memory__", False):
         MEMORY.add(type(value))
         coded = POINTER.pack(value.handle)
@@ -174,7 +189,20 @@ def encode(value: Any, size: int | None) -> bytes:
     return coded
 
 
-def encode_number(value: float, size: int | None) -> bytes:
+def is_real(value: Any) -> bool | None:
+    """Whether a value is a floating-point number, and no integer or address; None if neither."""
+    if getattr(value, "__cuda_memory__", False) or hasattr(value, "__cuda_array_interface__"):
+        return False
+    letter = getattr(value, "_type_", None) if isinstance(value, ctypes._SimpleCData) else None
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if letter is None and (kind is None or getattr(value, "shape", None)):
+        return None
+    if letter in FLOATS.values() or kind == "f":
+        return True
+    return False if kind in (None, "i", "u", "b") else None
+
+
+def encode_number(value: float, size: int | None, real: bool | None) -> bytes:
     """The bytes of a Python number for a parameter of *size* bytes."""
     if size is None:
         raise TypeError(
@@ -182,8 +210,9 @@ def encode_number(value: float, size: int | None) -> bytes:
             "pass a typed value such as numpy.int32(n) or ctypes.c_float(x), or use prepare()"
         )
     if not isinstance(value, int):
-        if size not in FLOATS:
-            raise TypeError(f"{value!r} is a float, but the parameter takes {size} bytes")
+        if size not in FLOATS or real is False:
+            what = "is an integer or an address of" if real is False else "takes"
+            raise TypeError(f"{value!r} is a float, but the parameter {what} {size} bytes")
         return struct.pack("<" + FLOATS[size], value)  # "<" refuses what overflows
     if size not in INTEGERS:
         raise TypeError(f"{value!r} is an int, but the parameter takes {size} bytes")
@@ -358,6 +387,13 @@ def check_types(kernel: Kernel, types: str) -> list[int]:
             f"types={types!r} are {len(sizes)} arguments of {sizes} bytes, but kernel "
             f"{kernel.name!r} takes {len(kernel.sizes)} of {kernel.sizes}"
         )
+    for position, (letter, real) in enumerate(zip(types, kernel.floats or (), strict=False)):
+        if real is not None and real != (letter in "efd"):
+            what = "a floating-point number" if real else "an integer or an address"
+            raise TypeError(
+                f"types={types!r}: argument {position} of kernel {kernel.name!r} is {what}, "
+                f"not {letter!r}"
+            )
     return sizes
 
 

@@ -256,6 +256,11 @@ class Library(Resource):
             kernel.layout = self.layouts.get(name)
         return kernel
 
+    def floats(self, name: str, sizes: list[int] | None) -> list[bool | None] | None:
+        """Which parameters of a kernel are floating-point numbers, as far as PTX tells."""
+        found = None if self.ptx is None else ptx_floats(self.ptx, name)
+        return found if found is not None and sizes and len(found) == len(sizes) else None
+
     def kernels(self) -> list[str]:
         """The names of all kernels.
 
@@ -422,6 +427,22 @@ def check_version(ptx: str | None) -> None:
 def ptx_kernels(ptx: str) -> list[str]:
     """The names of the kernels in PTX text."""
     return sorted(re.findall(r"\.entry\s+([\w$%]+)", ptx))
+
+
+def ptx_floats(ptx: str, name: str) -> list[bool | None] | None:
+    """Of each parameter of a kernel whether it is a floating-point number; None where unknown.
+
+    Bits (.b32), as some compilers declare everything, and structs are unknown.
+    """
+    found = re.search(rf"\.entry\s+{re.escape(name)}\s*\(([^)]*)\)", ptx)
+    if found is None:
+        return None
+    kinds = [re.search(r"\.([usf])\d+\s", each) for each in found[1].split(",")]
+    arrays = ["[" in each for each in found[1].split(",")]
+    return [
+        kind[1] == "f" if kind and not array else None
+        for kind, array in zip(kinds, arrays, strict=True)
+    ]
 
 
 def ptx_globals(ptx: str) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -380,3 +382,59 @@ def test_a_changed_list_is_another_grid(extents):
     stream.close()
     with pytest.raises(cu.ClosedError, match="Stream was closed"):
         kernel.launch(1, 32, out, stream=stream)
+
+
+def test_an_int_is_a_number_where_the_parameter_is_a_float():
+    """PTX tells which parameters are floats: an int becomes one, instead of its bits."""
+    kernel, out = cu.load(PTX)["scale"], cu.device_array(4, np.float32)
+    assert kernel.floats == [False, True, False, False]
+    x = cu.to_device(np.arange(4, dtype=np.float32))
+    for _ in range(2):
+        kernel.launch(1, 4, out, 3, x, 4)
+        assert out.copy_to_host().tolist() == [0, 3, 6, 9]
+        kernel.launch(1, 4, out, True, x, 4)
+        assert out.copy_to_host().tolist() == [0, 1, 2, 3]
+    kernel.launch(1, 4, out, np.float32(2).tobytes(), x, 4)
+    assert out.copy_to_host().tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, 2.0, "2.0 is a float, but the parameter is an integer or an address"),
+        (0, np.float64(2), "is a floating-point number, but the parameter is an integer"),
+        (1, np.int32(2), "is an integer or an address, but the parameter is a floating-point"),
+        (1, ctypes.c_int(2), "is an integer or an address, but the parameter is a floating-point"),
+        (3, ctypes.c_float(2), "is a floating-point number, but the parameter is an integer"),
+        (3, 2.0, "2.0 is a float, but the parameter is an integer"),
+    ],
+)
+def test_numbers_of_the_other_kind_are_refused(position, value, message):
+    """A float for an integer or a pointer, or typed the other way, is no bit pattern by mistake."""
+    kernel, out = library()["scale"], cu.device_array(4, np.float32)
+    arguments = [out, 1.0, out, 4]
+    arguments[position] = value
+    for _ in range(2):
+        with pytest.raises(TypeError, match=f"argument {position}: .*{re.escape(message)}"):
+            kernel.launch(1, 4, *arguments)
+
+
+def test_letters_of_the_other_kind_are_refused():
+    """A prepared launch compares its letters with the kinds of the parameters as well."""
+    for letters, wrong in (("PiPi", 1), ("PfPf", 3), ("dfPi", 0)):
+        with pytest.raises(TypeError, match=f"argument {wrong} of kernel 'scale' is"):
+            library()["scale"].prepare(letters, 1, 32)
+
+
+def test_a_device_array_of_no_dimensions_is_an_address():
+    """A foreign array without dimensions is passed as its address, whatever its numbers are."""
+    kernel, x = library()["scale"], cu.to_device(np.float32(5))
+    out = cu.device_array(1, np.float32)
+
+    class Foreign:
+        __cuda_array_interface__ = x.__cuda_array_interface__
+        dtype, shape = np.dtype(np.float32), ()
+
+    for source in (x, Foreign()):
+        kernel.launch(1, 1, out, 2.0, source, 1)
+        assert out.copy_to_host().tolist() == [10]

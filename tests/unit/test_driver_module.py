@@ -45,6 +45,17 @@ def test_names_in_ptx():
     assert module.ptx_globals(".global ;\n.const [4];\n.global .u32 g;") == ["g"]
 
 
+def test_kinds_of_parameters_in_ptx():
+    """Floats are told from integers; bits, structs and pointers with attributes as they are."""
+    text = """.visible .entry f(
+        .param .u64 .ptr .global .align 1 f_param_0, .param .f32 f_param_1,
+        .param .align 8 .b8 f_param_2[16], .param .b32 f_param_3, .param .s16 x, .param .f64 y
+    ) { ret; } .entry g() { }"""
+    assert module.ptx_floats(text, "f") == [False, True, None, None, False, True]
+    assert module.ptx_floats(text, "g") == [None]
+    assert module.ptx_floats(text, "h") is None
+
+
 def test_text_and_binary_are_told_apart():
     """PTX may end in NULs; ELF, fatbin and anything with NULs inside is binary."""
     assert module.ptx_text(PTX.encode() + b"\0") == PTX
