@@ -56,10 +56,16 @@ def record_calls() -> dict[str, bool]:
     from cudadrv.raw import binding
 
     calls: dict[str, bool] = {}
-    bind = binding.function
+    find = binding.address
+
+    def address(name: str) -> int:
+        # Whoever asks for it calls it from machine code.
+        calls[binding.symbol(name)] = True
+        return find(name)
 
     def function(name: str) -> Callable[..., int]:
-        bound, exact = bind(name), binding.symbol(name)
+        exact = binding.symbol(name)
+        bound = binding.prototype(name)(find(name))
 
         def call(*arguments: Any) -> int:
             code = bound(*arguments)
@@ -68,8 +74,8 @@ def record_calls() -> dict[str, bool]:
 
         return call
 
-    binding.function = function
-    binding.API["function"] = function
+    binding.function = binding.API["function"] = function
+    binding.address = binding.API["address"] = address
     return calls
 
 
