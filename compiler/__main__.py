@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     making = commands.add_parser("build", parents=[shared], help="compile to a file")
     making.add_argument("--arch", default="sm_75", help="such as sm_80, or sm_80,sm_90")
     making.add_argument("--format", choices=FORMATS, default="ptx")
+    making.add_argument("--ptx", metavar="VERSION", help="the newest PTX to write, such as 8.0")
     making.add_argument("-o", "--output", type=Path, required=True)
     looking = commands.add_parser("inspect", parents=[shared], help="print the stages")
     looking.add_argument("--arch", default="sm_75")
@@ -57,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
             for item in items:
                 inspect(item, given.arch, given.stage or list(STAGES))
             return 0
-        for path in build(items, given.arch.split(","), given.format, given.output):
+        archs = given.arch.split(",")
+        for path in build(items, archs, given.format, given.output, given.ptx):
             print(path)
     except (CompileError, CodegenError, LinkError, LibraryNotFound) as error:
         print(error, file=sys.stderr)

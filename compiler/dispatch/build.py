@@ -95,10 +95,13 @@ def _item(name: str, value: Any, signature: str | None) -> Item:
     return Item(getattr(value, "pyfunc", value), chosen, dict(getattr(value, "options", {})))
 
 
-def build(items: Sequence[Item], archs: Sequence[str], form: str, out: Path) -> list[Path]:
+def build(
+    items: Sequence[Item], archs: Sequence[str], form: str, out: Path, ptx: str | None = None
+) -> list[Path]:
     """Compile kernels and write code and manifest.
 
     Args:
+        ptx: such as "8.0", the newest PTX that may be written; None: any.
         archs: such as "sm_80"; several make one file each, except in a fatbin.
         form: one of `FORMATS`.
         out: the file; with several architectures theirs stands before its suffix.
@@ -114,7 +117,7 @@ def build(items: Sequence[Item], archs: Sequence[str], form: str, out: Path) -> 
         raise ValueError(f"format {form!r}: one of {', '.join(FORMATS)}")
     codes, made = {}, []
     for arch in archs:
-        target = target_of(arch)
+        target = target_of(arch, ptx)
         made = [_compile(item, target, form) for item in items]
         names = [each.name for each in made]
         if len(set(names)) < len(names):
@@ -127,21 +130,25 @@ def build(items: Sequence[Item], archs: Sequence[str], form: str, out: Path) -> 
     return [*dict.fromkeys(written.values()), place]
 
 
-def target_of(arch: str) -> Target:
-    """The target that an architecture's name means.
+def target_of(arch: str, ptx: str | None = None) -> Target:
+    """The target that an architecture's name means, and the newest PTX that may be written.
 
     Raises:
-        ValueError: it is none.
+        ValueError: one of them is none.
     """
     match = re.fullmatch(r"(?:sm|compute)_(\d+)(\d)([af]?)", arch)
     if match is None:
         raise ValueError(f"architecture {arch!r}: give one such as sm_80 or sm_90a")
-    return Target((int(match[1]), int(match[2])), None, match[3])
+    version = re.fullmatch(r"(\d+)\.(\d+)", ptx or "0.0")
+    if version is None:
+        raise ValueError(f"PTX version {ptx!r}: give one such as 8.0")
+    limit = (int(version[1]), int(version[2])) if ptx else None
+    return Target((int(match[1]), int(match[2])), limit, match[3])
 
 
 def _compile(item: Item, target: Target, form: str) -> Compiled:
     options = target_options(item.options)
-    reads = readable(None) if form in ("cubin", "fatbin") else None
+    reads = readable(target.ptx) if form in ("cubin", "fatbin") else target.ptx
     target = Target(target.cc, reads, target.suffix, **options)
     settings = settings_of(item.options)
     if form not in ("cubin", "fatbin"):

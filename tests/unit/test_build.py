@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -54,6 +55,15 @@ def test_ptx_and_manifest_are_written(file, tmp_path, capsys):
     assert found["files"] == {"sm_80": "k.ptx"}
     wanted = [["array", "f4", 1, "C"], ["array", "f4", 2, "A"], "i"]
     assert found["kernels"]["scale"]["arguments"] == wanted
+
+
+@pytest.mark.parametrize("version", ["7.8", "8.4", "9.0"])
+def test_ptx_is_as_old_as_asked(version, file, tmp_path):
+    """For a driver that reads no newer PTX, none is written."""
+    out = tmp_path / "k.ptx"
+    assert main(["build", str(file), "--ptx", version, "-o", str(out)]) == 0
+    written = re.search(r"^\.version (\d+)\.(\d+)", out.read_text(), re.MULTILINE)
+    assert tuple(map(int, written.groups())) <= tuple(map(int, version.split(".")))
 
 
 def test_each_architecture_has_its_file(file, tmp_path, jitlink):
@@ -126,6 +136,8 @@ def test_inspect_prints_the_stages(file, capsys):
         (["{file}.gone"], "no such file"),
         (["{file}", "--arch", "sm_x"], "sm_x"),
         (["{file}", "--arch", "sm_10"], "oldest"),
+        (["{file}", "--ptx", "new"], "PTX version 'new'"),
+        (["{file}", "--arch", "sm_90", "--ptx", "6.0"], "no code generator"),
         (["{file}:plain", "--signature", "void(int64)"], "int64"),
     ],
 )
