@@ -66,6 +66,11 @@ def words(tensor_map):
     return out.copy_to_host().tobytes()
 
 
+def test_the_device_says_that_it_has_tensor_maps(context):
+    """Its attribute agrees with its compute capability."""
+    assert context.device.attributes["TENSOR_MAP_ACCESS_SUPPORTED"] == 1
+
+
 def test_a_map_is_aligned_and_passed_by_value():
     """It lies at a multiple of 128, and a kernel gets its 128 bytes as they are."""
     maps = [cu.TensorMap.tiled(image(), (8, 16)) for _ in range(5)]

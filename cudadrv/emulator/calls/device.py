@@ -62,6 +62,7 @@ def _attributes() -> dict[int, int]:
         "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": int(VIRTUAL_MEMORY),
         "CLUSTER_LAUNCH": int(major >= 9),
         "MEM_SYNC_DOMAIN_COUNT": 4 if major >= 9 else 1, **arrays.attributes(),
+        "TENSOR_MAP_ACCESS_SUPPORTED": int(major >= 9),
     }  # fmt: skip
     known = table.ENUMS[raw.types.resolve("CUdevice_attribute")]
     return {known[f"CU_DEVICE_ATTRIBUTE_{name}"]: value for name, value in values.items()}
