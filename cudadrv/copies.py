@@ -13,6 +13,7 @@ from cudadrv.device import Device
 from cudadrv.host_memory import HostMemory
 from cudadrv.interface import described
 from cudadrv.memory import DeviceMemory
+from cudadrv.older import call_first
 from cudadrv.stream import stream_handle
 
 
@@ -184,7 +185,7 @@ def memcpy_batch(copies: Iterable[tuple[Any, Any]], stream: object, order: str =
         ValueError: a *src* does not fit into its *dst*, or the stream is the default one.
         NotSupportedByDriver: it is older than 12.8.
 
-    C: cuMemcpyBatchAsync_v2
+    C: cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync
     """
     on = stream_handle(stream)
     if on in (0, 1):
@@ -201,4 +202,8 @@ def memcpy_batch(copies: Iterable[tuple[Any, Any]], stream: object, order: str =
     lengths = (ctypes.c_size_t * count)(*(size for _, size in kept))
     first = ctypes.c_size_t(0)
     arguments = (targets, sources, lengths, count, ctypes.byref(attributes), ctypes.byref(first))
-    in_context(driver.cuMemcpyBatchAsync, *arguments, 1, on)
+    if raw.available("cuMemcpyBatchAsync_v2"):
+        in_context(driver.cuMemcpyBatchAsync, *arguments, 1, on)
+    else:
+        failed = ctypes.byref(ctypes.c_size_t())
+        call_first("cuMemcpyBatchAsync", *arguments, 1, failed, on)

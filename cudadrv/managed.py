@@ -6,11 +6,11 @@ import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cudadrv import checks, driver, library, location, raw
+from cudadrv import checks, driver, location, raw
 from cudadrv.context import current_context, in_context, stream_handle
 from cudadrv.host_memory import HostBlock, block
 from cudadrv.memory import DeviceMemory, allocate
-from cudadrv.raw import table, types
+from cudadrv.older import call_first
 
 ATTACH = {"global": 1, "host": 2, "single": 4}
 ADVICE = {
@@ -39,6 +39,24 @@ class ManagedMemory(HostBlock, DeviceMemory):
         self._block = block(handle, nbytes)
         self._block.owner = getattr(owner, "_block", owner)
         super().__init__(handle, nbytes, context, owner, owned, lives=self._block)
+
+    @classmethod
+    def adopt(cls, memory: Any, nbytes: int | None = None) -> ManagedMemory:
+        """Use managed memory that another library made and owns; see ``DeviceMemory.adopt``.
+
+        Raises:
+            ValueError: it is not managed.
+
+        C: cuPointerGetAttribute
+        """
+        found = DeviceMemory.adopt(memory, nbytes)
+        managed = ctypes.c_uint()
+        attribute = raw.CU_POINTER_ATTRIBUTE_IS_MANAGED
+        arguments = (ctypes.byref(managed), attribute, found.handle)
+        in_context(driver.cuPointerGetAttribute, *arguments)
+        if not managed.value:
+            raise ValueError(f"the memory at {found.handle:#x} is not managed")
+        return cls(found.handle, found.nbytes, found.context, found.owner)
 
     def _part(self, handle: int, nbytes: int) -> ManagedMemory:
         return ManagedMemory(handle, nbytes, self.context, self)
@@ -77,7 +95,7 @@ class ManagedMemory(HostBlock, DeviceMemory):
             made = location.record_of(kind, number)
             in_context(driver.cuMemAdvise_v2, self.handle, self.nbytes, code, made)
         else:
-            first_version("cuMemAdvise", self.handle, self.nbytes, code, old(kind, number))
+            call_first("cuMemAdvise", self.handle, self.nbytes, code, old(kind, number))
 
     def prefetch(self, where: Any, stream: object = None) -> None:
         """Move the memory to a place before it is needed there, ordered on *stream*.
@@ -98,7 +116,7 @@ class ManagedMemory(HostBlock, DeviceMemory):
             made = location.record_of(kind, number)
             in_context(driver.cuMemPrefetchAsync_v2, self.handle, self.nbytes, made, 0, on)
         else:
-            first_version("cuMemPrefetchAsync", self.handle, self.nbytes, old(kind, number), on)
+            call_first("cuMemPrefetchAsync", self.handle, self.nbytes, old(kind, number), on)
 
     def attach(self, stream: object, to: str = "single") -> None:
         """Say who may use the memory from here on, ordered on *stream*.
@@ -255,16 +273,3 @@ def old(kind: int, number: int) -> int:
     if kind in (location.HOST_NUMA, location.HOST_NUMA_CURRENT):
         raw.function("cuMemAdvise_v2")
     return number if kind == location.DEVICE else location.CPU
-
-
-def first_version(name: str, *arguments: int) -> None:
-    """Call the first version of a function whose name means the second one in newer headers.
-
-    C: cuMemAdvise, cuMemPrefetchAsync
-    """
-    current_context()
-    version, declared = table.FUNCTIONS[name]
-    kinds = [types.ctype(each) for _, each, _ in types.split_parameters(declared)]
-    address = library.current().address(name, version)
-    call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
-    driver.check(call(*arguments), name)

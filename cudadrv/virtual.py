@@ -121,6 +121,20 @@ class PhysicalMemory(Resource):
         return cls._owner(handle, pointer_attributes(memory)["MAPPING_SIZE"] or memory.nbytes)
 
     @classmethod
+    def adopt(cls, handle: int, nbytes: int) -> PhysicalMemory:
+        """Use memory that other code made and releases.
+
+        Args:
+            handle: its CUmemGenericAllocationHandle.
+            nbytes: its size.
+        """
+        made = cls.__new__(cls)
+        made.nbytes = checks.size(nbytes, least=1)
+        context = current_context().handle
+        Resource.__init__(made, checks.address(handle, "handle"), context, owned=False)
+        return made
+
+    @classmethod
     def import_from(cls, handle: int | bytes, handle_type: str, nbytes: int) -> PhysicalMemory:
         """The memory that another process exported.
 

@@ -139,6 +139,19 @@ def test_it_is_attached_to_streams(memory, to):
     assert bytes(memory.buffer[:4]) == b"abcd"
 
 
+def test_foreign_managed_memory_is_adopted(memory):
+    """It can be advised, and is not freed; other memory is no managed memory."""
+    adopted = cu.ManagedMemory.adopt(memory.handle, 2 * PAGE)
+    adopted.advise("set_read_mostly")
+    assert memory[: 2 * PAGE].range_attributes["read_mostly"]
+    assert not adopted.owned
+    adopted.buffer[0] = 3
+    adopted.close()
+    assert memory.buffer[0] == 3
+    with pytest.raises(ValueError, match="is not managed"):
+        cu.ManagedMemory.adopt(cu.mem_alloc(64))
+
+
 def test_empty_managed_memory():
     """No bytes are fine, for everything."""
     memory = cu.managed_alloc(0)

@@ -170,6 +170,16 @@ def test_what_cannot_be_accessed_is_refused(step, run_python, piece):
     assert run_python(code).split() == ["refused"]
 
 
+def test_foreign_memory_is_adopted(pair):
+    """It is mapped like any other, and released by whoever made it."""
+    addresses, physical = pair
+    adopted = cu.PhysicalMemory.adopt(physical.handle, physical.nbytes)
+    addresses.map(adopted)
+    addresses.unmap()
+    adopted.close()
+    addresses.map(physical)
+
+
 def test_only_mapped_memory_can_be_retained(pair):
     """Reserved addresses and other allocations have no handle."""
     with pytest.raises(cu.CudaError):

@@ -48,6 +48,7 @@ LAYERS = [
     "cudadrv.buffers",
     "cudadrv.interface",
     "cudadrv.manager",
+    "cudadrv.older",
     "cudadrv.memory",
     "cudadrv.host_memory",
     "cudadrv.location",
