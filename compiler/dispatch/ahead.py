@@ -55,6 +55,9 @@ def code(compiled: Compiled, target: Target, output: str, max_registers: int | N
         LinkError: a cubin needs something that is not linked.
     """
     if output == "ptx":
+        if compiled.too_new and target.ptx is not None:
+            limit = "{}.{}".format(*target.ptx)
+            raise ValueError(f"no code generator writes PTX {limit} or older for {target.arch}")
         return compiled.ptx
     if output == "llvm":
         return compiled.llvm_ir

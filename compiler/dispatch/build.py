@@ -161,7 +161,7 @@ def _code(made: list[Compiled], target: Target, form: str) -> bytes:
         result = code(made[0], target, form)
         return result.encode() if isinstance(result, str) else bytes(result)
     if form == "ptx":
-        return ptxlink.join({each.name: each.ptx for each in made}).encode()
+        return ptxlink.join({each.name: code(each, target, form) for each in made}).encode()
     if form == "cubin" and not any(each.link for each in made):
         linker = Linker(target.arch)
         for each in made:
