@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cudadrv import checks, cleanup, driver, keeper, raw
+from cudadrv import checks, cleanup, driver, keeper, raw, reachable
 from cudadrv.cleanup import pending
 from cudadrv.context import in_context, stream_handle
 from cudadrv.errors import CudaError
@@ -109,7 +109,7 @@ def begin(stream: int, graph: Graph, order: tuple[Any, Any, int], mode: int) -> 
 
 
 def end(stream: int, graph: Graph) -> None:
-    """End the capture; the graph keeps the code of the kernels in it loaded.
+    """End the capture; the graph keeps what its kernels need.
 
     C: cuStreamEndCapture
     """
@@ -118,24 +118,26 @@ def end(stream: int, graph: Graph) -> None:
     driver.check(code, "cuStreamEndCapture", HINTS.get(code, ""))
     if made.value and made.value != graph.handle:
         graph.become(made.value)
-    keep_code(graph)
+    keep_used(graph)
 
 
-def keep_code(graph: Graph) -> None:
-    """Let a graph keep loaded what its kernels are from, as far as it is ours."""
-    functions = set()
+def keep_used(graph: Graph) -> None:
+    """Let a graph keep what its kernels are from and what they are given, as far as it is ours."""
+    kernels = []
     for node in graph.nodes:
         if node.kind == "KERNEL":
+            # Kernels of other libraries may not tell.
             with contextlib.suppress(CudaError):
-                params = node.params
-                functions.add(params.kern or params.func)
+                kernels.append(node.params)
+    functions = {params.kern or params.func for params in kernels}
     if not functions:
         return
     libraries = {keeper.libraries.get(each) for each in functions}
     if None in libraries:
         known = {function_of(kernel): kernel for kernel in list(keeper.libraries)}
         libraries |= {keeper.libraries.get(known.get(each, 0)) for each in functions}
-    graph.keep(*(each for each in libraries if each is not None))
+    code = [each for each in libraries if each is not None]
+    graph.keep(*code, *reachable.memory_of(kernels))
 
 
 def function_of(kernel: int) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,13 @@ from cudadrv import raw
 from cudadrv.errors import NotSupportedByDriver
 
 RELAXED = 2
+
+
+class Later:
+    """A release that happens when this object dies."""
+
+    def __init__(self, release: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        weakref.finalize(self, release, *arguments).atexit = False
 
 
 class Pending:
@@ -58,6 +66,20 @@ class Pending:
             release(*arguments)
             count += 1
         return count
+
+    def take(self, wanted: Callable[..., bool]) -> list[Later]:
+        """Let releases wait for other objects: those for whose arguments *wanted* is true."""
+        taken = []
+        for _ in range(len(self._waiting)):
+            try:
+                release, arguments = self._waiting.popleft()
+            except IndexError:  # another thread took the last one
+                break
+            if wanted(*arguments):
+                taken.append(Later(release, arguments))
+            else:
+                self._waiting.append((release, arguments))
+        return taken
 
     @contextlib.contextmanager
     def hold(self, thread: int | None = None, flush: bool = True) -> Iterator[None]:

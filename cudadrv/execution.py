@@ -48,7 +48,7 @@ class GraphExec(Resource):
     def __init__(self, handle: int, graph: Graph) -> None:
         """Own what was made of *graph*."""
         # The driver keeps alive what the graph has kept alive; this is what came later.
-        self._kept = graph.kept
+        self._objects = graph.kept.objects
         self._changed: dict[int, tuple[object, ...]] = {}
         self._updated: keeper.Kept | None = None
         super().__init__(handle, current_context().handle)
@@ -86,6 +86,9 @@ class GraphExec(Resource):
         C: cuGraphExecDestroy
         """
         super().close()
+        # What is kept goes when the driver is done, also if this object stays.
+        self._objects, self._updated = [], None
+        self._changed.clear()
         keeper.sweep()
 
     @property
@@ -139,7 +142,7 @@ class GraphExec(Resource):
         # A launch that was made before may still have to make calls on the host.
         if self._updated is not None:
             calls = [each for each in self._updated.objects if isinstance(each, HostCall)]
-            self._kept.objects.extend(calls)
+            self._objects.extend(calls)
         self._updated = graph.kept
 
     def set(self, node: Node, params: NodeParams) -> None:
@@ -163,7 +166,7 @@ class GraphExec(Resource):
         in_context(driver.cuGraphExecNodeSetParams, self.handle, handle, ctypes.byref(given))
         if params.KIND == "HOST":
             # As above.
-            self._kept.objects.extend(keep)
+            self._objects.extend(keep)
         else:
             self._changed[handle] = keep
 

@@ -110,6 +110,7 @@ class Graph(Resource):
         C: cuGraphDestroy
         """
         super().close()
+        self._kept = None
         keeper.sweep()
 
     def discard(self) -> None:
@@ -117,13 +118,14 @@ class Graph(Resource):
         handle, self._handle = self._handle, None
         if self._finalizer is not None and self._finalizer.detach():
             raw.cuGraphDestroy(handle)
+        self._kept = None
         keeper.sweep()
 
     def keep(self, *objects: object) -> None:
         """Keep Python objects alive as long as the graph, its copies and their launches need.
 
-        Nodes keep what they use, but not what is behind a mere address. Nor are arguments of
-        prepared launches kept that were captured.
+        Nodes keep what they use, but not what is behind a mere address. Of captured launches that
+        were prepared or compiled, device memory of ours is kept, but not that of other libraries.
 
         C: cuUserObjectCreate, cuGraphRetainUserObject
         """

@@ -280,8 +280,8 @@ class Stream(Resource):
         Streams that wait for this one take part; it must wait for them before the end. The capture
         ends in any case; if it failed, or an exception leaves the block, the graph is closed.
         Releases wait until the end. The graph keeps alive what launches, copies and host functions
-        of this package use, but not the arguments of prepared launches and memory that was given
-        as an address: see ``Graph.keep``.
+        of this package use, but not memory of other libraries, of pools and of the host that
+        prepared launches are given: see ``Graph.keep``.
 
         Args:
             mode: what is forbidden meanwhile, because it could disturb the capture: "global": to

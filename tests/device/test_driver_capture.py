@@ -206,6 +206,7 @@ def test_other_threads_are_free_of_thread_local_captures(work, stream):
 def test_releases_wait_for_the_end(work, stream, mode):
     """Closed and collected memory is freed after the capture, which it does not break."""
     kept, dropped = cu.mem_alloc(64), [cu.mem_alloc(64)]
+    gc.collect()
     with stream.capture(mode) as graph:
         work.launch(stream)
         kept.close()

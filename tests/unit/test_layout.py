@@ -38,6 +38,7 @@ LAYERS = [
     "cudadrv.callback",
     "cudadrv.event",
     "cudadrv.keeper",
+    "cudadrv.reachable",
     "cudadrv.attribute_map",
     "cudadrv.node",
     "cudadrv.execution",
