@@ -379,7 +379,7 @@ def from_dtype(dtype: Any) -> Stored:
         return dtype
     try:
         wanted = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         wanted = None
     if wanted is not None and wanted.fields is not None:
         for field in wanted.fields.values():

@@ -177,7 +177,7 @@ class Syntax(Functions, Loops, Matching):
             if not isinstance(target, ast.Name):
                 self.refuse(target)
             self.read(target.id, target)
-            del self.b.env[target.id]
+            self.b.env.pop(target.id, None)
 
     # AST: Return(expr? value)
     def visit_Return(self, node: ast.Return) -> None:

@@ -17,7 +17,7 @@ from .. import types
 from ..lowering.builder import Builder
 from ..lowering.casts import cast
 from ..lowering.models import Value, scalar_type
-from ..types import Float, Integer, Scalar, Type, number
+from ..types import Boolean, Float, Integer, Scalar, Type, number
 from ..typing.promotion import promote
 from ..typing.registry import REGISTRY, Match
 from . import libm, pylib
@@ -94,6 +94,16 @@ for _name, *_callees in _ONE_ARGUMENT:
     row(*(c for c in _callees if c), rule=_one(_name), name=_name)(_libdevice(_name))
 for _name, *_callees in _TWO_ARGUMENTS:
     row(*(c for c in _callees if c), rule=_two(_name), name=_name)(_libdevice(_name))
+
+
+def _pow_of_ints(x: Type, y: Type) -> Match | None:
+    whole = all(isinstance(number(ty), Integer | Boolean) for ty in (x, y))
+    args = tuple(types.uint64 if number(ty) == types.uint64 else types.py_int for ty in (x, y))
+    return Match(args, types.none, python=pylib.pow_of_ints) if whole else None
+
+
+row(math.pow, rule=_pow_of_ints)(no_lowering)
+REGISTRY.rows[id(math.pow)].insert(0, REGISTRY.rows[id(math.pow)].pop())
 
 
 # What LLVM has as an instruction of the target

@@ -20,6 +20,10 @@ DYNAMIC = "dynamic_shared_memory"
 _ORDER, _OFFSET = Literal("C"), Literal(0)
 
 
+# CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability".
+_LOCAL_BYTES = 512 * 1024
+
+
 class _Space:
     """A namespace: shared or local."""
 
@@ -138,6 +142,10 @@ def _array_rule(space: str) -> Any:
             raise TypingError(
                 f"{nbytes} bytes of static shared memory: at most 49152 are possible; use "
                 f"shared.array(0, dtype) and ask for the memory at the launch"
+            )
+        if nbytes > _LOCAL_BYTES:
+            raise TypingError(
+                f"{nbytes} bytes: a thread has {_LOCAL_BYTES} bytes of its own at most"
             )
         align = _alignment(alignment, element, 16 if space == "shared" else 4)
         count = 2 + (alignment is not None) + (order is not _ORDER)

@@ -70,6 +70,20 @@ def float_power(base: Any, exponent: Any) -> Any:
     return math.pow(base, exponent)
 
 
+def pow_of_ints(x: Any, y: Any) -> Any:
+    """math.pow of ints: exact as long as the power fits 53 bits."""
+    result = math.pow(float(x), float(y))
+    if y < 0 or y > 53 or not abs(result) <= 9.1e15:
+        return result
+    result, base, n = 1.0, float(x), y
+    while n > 0:
+        if n & 1:
+            result *= base
+        base *= base
+        n >>= 1
+    return result
+
+
 def log_base(x: Any, base: Any) -> Any:
     """The logarithm of x to a base."""
     return math.log(x) / math.log(base)

@@ -336,7 +336,7 @@ def _constant(cls: Any) -> Any:
             return None
         try:
             made = cls(*(ty.value for ty in given))  # type: ignore[attr-defined]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise TypingError(f"{cls.__name__}: {error}") from None
         return Match((None,) * len(given), Literal(made))
 

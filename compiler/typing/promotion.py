@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -86,8 +87,10 @@ def _promote_integers(left: Integer, right: Integer) -> Integer:
     return types.uint64 if unsigned.bits == 64 else types.int64
 
 
-def fits(value: object, ty: Type) -> bool:
+def fits(value: Any, ty: Type) -> bool:
     """Whether the number *value* is held by *ty* without loss (floats: without overflow)."""
+    if isinstance(value, np.timedelta64):  # NumPy holds it a signed integer.
+        return False
     if isinstance(ty, Boolean):
         return isinstance(value, bool | np.bool_)
     if isinstance(ty, Integer):
@@ -96,7 +99,10 @@ def fits(value: object, ty: Type) -> bool:
         info = np.iinfo(ty.dtype)
         return info.min <= int(value) <= info.max
     if isinstance(ty, Float) and isinstance(value, int | float | np.number):
-        return not np.isfinite(value) or abs(float(value)) <= float(np.finfo(ty.dtype).max)
+        if isinstance(value, float | np.floating) and not np.isfinite(value):
+            return True
+        size: Any = abs(value)
+        return bool(size <= float(np.finfo(ty.dtype).max))
     return False
 
 
