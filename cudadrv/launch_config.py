@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import launch_attributes, raw
+from cudadrv import checks, launch_attributes, raw
 from cudadrv.errors import CudaError
 from cudadrv.stream import stream_handle
 
@@ -94,6 +94,7 @@ class LaunchConfig:
         self.attributes = (raw.CUlaunchAttribute * len(attributes))()
         for made, (name, value) in zip(self.attributes, attributes.items(), strict=True):
             launch_attributes.fill(made, name, value, launch_attributes.LAUNCH)
+        smem = checks.size(smem, "smem")
         if smem:
             kernel.allow_shared(smem)
         self.raw = raw.CUlaunchConfig(*grid, *block, smem, stream_handle(stream))
@@ -141,6 +142,8 @@ def config(
     # A list may change, and be the same list still.
     key = tuple(tuple(each) if isinstance(each, list) else each for each in key)
     if "cluster" in attributes:
+        if "cluster_dimension" in attributes:
+            raise TypeError("cluster and cluster_dimension are the same: give one of them")
         attributes["cluster_dimension"] = attributes.pop("cluster")
     given = {name: value for name, value in attributes.items() if value is not None}
     if not given.get("cooperative", True):

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import driver, raw
+from cudadrv import checks, driver, raw
 from cudadrv.launch_config import config, dim3, require_clusters
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Occupancy:
         C: cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
         """
         x, y, z = dim3(block, "block", self._kernel.limits.block)
-        shared = checked_bytes(smem)
+        shared = checks.size(smem, "smem")
         flags = 0 if caching else NO_GLOBAL_CACHE
         ask = driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
         return int(ask(self._kernel.function, x * y * z, shared, flags))
@@ -73,7 +73,7 @@ class Occupancy:
         if limit < 0:
             raise ValueError(f"limit={limit}: it must not be negative; 0 is the kernel's own")
         callback = SharedSize(smem) if callable(smem) else None
-        shared = 0 if callable(smem) else checked_bytes(smem)
+        shared = 0 if callable(smem) else checks.size(smem, "smem")
         grid, block = ctypes.c_int(), ctypes.c_int()
         code = raw.cuOccupancyMaxPotentialBlockSizeWithFlags(
             ctypes.byref(grid),
@@ -161,20 +161,7 @@ class SharedSize:
 
     def _call(self, block: int) -> int:
         try:
-            return checked_bytes(self._function(block))
+            return checks.size(self._function(block), "smem")
         except BaseException as error:  # noqa: BLE001 - raised when the driver has returned
             self.error = self.error or error
             return 0
-
-
-def checked_bytes(smem: Any) -> int:
-    """A number of bytes of shared memory.
-
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is negative, or no device has as much.
-    """
-    nbytes = operator.index(smem)
-    if not 0 <= nbytes < 1 << 31:
-        raise ValueError(f"smem={smem!r}: a number of bytes from 0 on, less than 2 GiB")
-    return nbytes

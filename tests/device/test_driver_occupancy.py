@@ -118,7 +118,7 @@ def test_clusters(multiprocessor):
         (lambda o: o.max_active_blocks(0), ValueError, "block=0"),
         (lambda o: o.max_active_blocks("x"), TypeError, "block='x'"),
         (lambda o: o.max_active_blocks(32, -1), ValueError, "smem=-1"),
-        (lambda o: o.max_active_blocks(32, 1 << 40), ValueError, "smem=1099511627776"),
+        (lambda o: o.max_active_blocks(32, 1 << 64), ValueError, "smem=18446744073709551616"),
         (lambda o: o.max_active_blocks(32, 1.5), TypeError, "float"),
         (lambda o: o.max_potential_block_size(limit=-3), ValueError, "limit=-3"),
         (lambda o: o.max_potential_block_size("x"), TypeError, "str"),
