@@ -8,6 +8,7 @@ from typing import Any
 
 from cudadrv import checks, driver, location, raw
 from cudadrv.attributes import attribute_number, known_or_none, short_name
+from cudadrv.capture import capturing_graph
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.memory import DeviceMemory, allocate
 from cudadrv.shareable import HANDLE_TYPES, export, import_argument
@@ -242,13 +243,19 @@ class StreamMemory(DeviceMemory):
         return raw.cuMemFreeAsync(address, stream)
 
     def __init__(
-        self, handle: int, nbytes: int, context: int, stream: object, pool: MemoryPool | None
+        self,
+        handle: int,
+        nbytes: int,
+        context: int,
+        stream: object,
+        pool: MemoryPool | None,
+        owned: bool = True,
     ) -> None:
         """Own memory that exists; ``mem_alloc_async`` makes new one."""
         self.stream = None if stream is None else Stream.adopt(stream)
         self.pool = pool
         more = (self.stream or 0, None if pool is None else pool.life)
-        super().__init__(handle, nbytes, context, owned=bool(handle), more=more)
+        super().__init__(handle, nbytes, context, owned=owned and bool(handle), more=more)
 
     def free(self, stream: object = None) -> None:
         """Free it when all present work of a stream is done.
@@ -287,6 +294,9 @@ def mem_alloc_async(
     Work on the stream can use it at once; other streams after an event, or when it is
     synchronised. Garbage collection and close() free it in the order of the same stream.
 
+    On a stream that is being captured it is memory of the graph: free() in the capture ends it in
+    each launch, free() later after one; otherwise the graph has it, and closing leaves it alone.
+
     Args:
         stream: by default the legacy default stream.
         pool: where from; by default the current pool of the stream's device.
@@ -310,7 +320,9 @@ def mem_alloc_async(
         address = allocate("cuMemAllocAsync", nbytes, number)
     else:
         address = allocate("cuMemAllocFromPoolAsync", nbytes, pool.handle, number)
-    return StreamMemory(address, nbytes, context, on, pool)
+    # The legacy default stream is never captured, and asking it breaks captures of others.
+    owned = number in (0, 1) or not capturing_graph(number)
+    return StreamMemory(address, nbytes, context, on, pool, owned)
 
 
 def _place(where: Any) -> tuple[int, int]:

@@ -93,6 +93,27 @@ def test_memory_outlives_its_stream_and_its_pool(stream):
     assert memory.closed
 
 
+def test_captured_memory_is_the_graph_s(stream):
+    """Freed in the capture it lives in each launch; dropped there it is left to the graph."""
+    out = np.zeros(4, np.uint8)
+    with stream.capture() as graph:
+        memory = cu.mem_alloc_async(4, stream)
+        cu.memset(memory, 6, stream=stream)
+        cu.memcpy(out, memory, stream=stream)
+        memory.free()
+    with graph.instantiate() as made:
+        for _ in range(2):
+            out[:] = 0
+            made.launch(stream)
+            stream.synchronize()
+            assert set(out) == {6}
+    with stream.capture() as graph:
+        memory = cu.mem_alloc_async(4, stream)
+        assert not memory.owned
+        del memory
+    graph.close()
+
+
 def test_default_streams_take_it():
     """Without a stream, on the legacy and on the per-thread one."""
     for stream in (None, cu.Stream.legacy, cu.Stream.per_thread, 0):
