@@ -39,7 +39,7 @@ class Event(Resource):
         Raises:
             ValueError: it is to have timing and to be for other processes.
 
-        C: cuEventCreate
+        C: cuEventCreate, cuEventDestroy_v2
         """
         if interprocess and timing:
             raise ValueError("an event for other processes has no timing: pass timing=False")

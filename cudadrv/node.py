@@ -108,7 +108,9 @@ class Node:
             TypeError: nodes of its kind have none.
 
         C: cuGraphKernelNodeGetParams_v2, cuGraphMemcpyNodeGetParams, cuGraphMemsetNodeGetParams,
-        cuGraphHostNodeGetParams, cuGraphEventRecordNodeGetEvent and their like
+            cuGraphHostNodeGetParams, cuGraphMemAllocNodeGetParams, cuGraphBatchMemOpNodeGetParams,
+            cuGraphExternalSemaphoresSignalNodeGetParams, cuGraphEventRecordNodeGetEvent,
+            cuGraphExternalSemaphoresWaitNodeGetParams, cuGraphEventWaitNodeGetEvent
         """
         kind = self.kind
         name = GETTERS.get(kind) or EVENTS.get(kind)

@@ -44,7 +44,7 @@ class Stream(Resource):
             nonblocking: whether it runs beside the legacy default stream; without, each waits for
                 the work that the other was given before.
 
-        C: cuStreamCreateWithPriority
+        C: cuStreamCreateWithPriority, cuStreamDestroy_v2
         """
         priority = max(-(1 << 31), min(operator.index(priority), (1 << 31) - 1))
         context = current_context().handle
