@@ -218,6 +218,10 @@ from .lang.warp import (
     shfl_up_sync,
     shfl_xor_sync,
 )
+from .reduction import (
+    Reduce,
+    reduce,
+)
 from .types import (
     Signature,
     bfloat16,
@@ -236,6 +240,10 @@ from .types import (
     uint32,
     uint64,
     void,
+)
+from .vectorizing import (
+    guvectorize,
+    vectorize,
 )
 
 # float32x4 and its kin, by CUDA's names too: float4.
@@ -291,6 +299,7 @@ __all__ = [
     "Object",
     "Out",
     "PTXSource",
+    "Reduce",
     "Signature",
     "Stream",
     "TypingError",
@@ -387,6 +396,7 @@ __all__ = [
     "gridDim",
     "gridid",
     "gridsize",
+    "guvectorize",
     "int8",
     "int16",
     "int32",
@@ -440,6 +450,7 @@ __all__ = [
     "rcp_rn",
     "rcp_ru",
     "rcp_rz",
+    "reduce",
     "reduce_add_sync",
     "reduce_and_sync",
     "reduce_max_sync",
@@ -487,6 +498,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "vectorize",
     "void",
     "warpid",
     "warpsize",

@@ -111,6 +111,8 @@ LAYERS = [
     "compiler.dispatch",
     "compiler.cg",
     "compiler.random",
+    "compiler.reduction",
+    "compiler.vectorizing",
     "compiler.extending",
     "compiler",
 ]
