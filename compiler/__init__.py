@@ -27,6 +27,27 @@ from cudadrv import (
     to_device,
 )
 
+# Many names: one a line would be hundreds.
+# fmt: off
+# isort: off
+from .lang.intrinsics import (
+    add_rd, add_rn, add_ru, add_rz, add_sat, bfe, bfi, brev, byte_perm, clock, clock64, clz,
+    div_rd, div_rn, div_ru, div_rz, dp2a_hi, dp2a_lo, dp4a, fast_cos, fast_div, fast_exp,
+    fast_exp10, fast_exp2, fast_log, fast_log10, fast_log2, fast_pow, fast_rcp, fast_rsqrt,
+    fast_sin, fast_sqrt, fast_tan, fast_tanh, ffs, fma, fma_rd, fma_rn, fma_ru, fma_rz,
+    funnelshift_l, funnelshift_lc, funnelshift_r, funnelshift_rc, globaltimer, gridid, mul24,
+    mul_rd, mul_rn, mul_ru, mul_rz, mulhi, nanosleep, nsmid, nwarpid, popc, rcp_rd, rcp_rn,
+    rcp_ru, rcp_rz, sad, saturate, selp, smid, sqrt_rd, sqrt_rn, sqrt_ru, sqrt_rz, sub_rd, sub_rn,
+    sub_ru, sub_rz, sub_sat, warpid,
+)
+from .lang.warp import (
+    activemask, all_sync, any_sync, ballot_sync, elect_sync, eq_sync, lanemask_eq, lanemask_ge,
+    lanemask_gt, lanemask_le, lanemask_lt, match_all_sync, match_any_sync, reduce_add_sync,
+    reduce_and_sync, reduce_max_sync, reduce_min_sync, reduce_or_sync, reduce_xor_sync,
+    shfl_down_sync, shfl_sync, shfl_up_sync, shfl_xor_sync,
+)
+# isort: on
+# fmt: on
 from . import cg, random, types
 from .dispatch.ahead import (
     compile,  # noqa: A004
@@ -147,28 +168,6 @@ from .vectorizing import (
 
 # float32x4 and its kin, by CUDA's names too: float4.
 globals().update(VECTORS)
-
-# Many names: one a line would be hundreds.
-# fmt: off
-# isort: off
-from .lang.intrinsics import (
-    add_rd, add_rn, add_ru, add_rz, add_sat, bfe, bfi, brev, byte_perm, clock, clock64, clz,
-    div_rd, div_rn, div_ru, div_rz, dp2a_hi, dp2a_lo, dp4a, fast_cos, fast_div, fast_exp,
-    fast_exp10, fast_exp2, fast_log, fast_log10, fast_log2, fast_pow, fast_rcp, fast_rsqrt,
-    fast_sin, fast_sqrt, fast_tan, fast_tanh, ffs, fma, fma_rd, fma_rn, fma_ru, fma_rz,
-    funnelshift_l, funnelshift_lc, funnelshift_r, funnelshift_rc, globaltimer, gridid, mul24,
-    mul_rd, mul_rn, mul_ru, mul_rz, mulhi, nanosleep, nsmid, nwarpid, popc, rcp_rd, rcp_rn,
-    rcp_ru, rcp_rz, sad, saturate, selp, smid, sqrt_rd, sqrt_rn, sqrt_ru, sqrt_rz, sub_rd, sub_rn,
-    sub_ru, sub_rz, sub_sat, warpid,
-)
-from .lang.warp import (
-    activemask, all_sync, any_sync, ballot_sync, elect_sync, eq_sync, lanemask_eq, lanemask_ge,
-    lanemask_gt, lanemask_le, lanemask_lt, match_all_sync, match_any_sync, reduce_add_sync,
-    reduce_and_sync, reduce_max_sync, reduce_min_sync, reduce_or_sync, reduce_xor_sync,
-    shfl_down_sync, shfl_sync, shfl_up_sync, shfl_xor_sync,
-)
-# isort: on
-# fmt: on
 
 
 def synchronize() -> None:
