@@ -331,3 +331,17 @@ def test_what_lived_in_a_closed_context_is_let_go():
     memory.close()
     library()["nothing"].launch(1, 1)
     before.synchronize()
+
+
+def test_contexts_come_and_go():
+    """Twenty contexts with memory, one after another, leave the device's memory as it was."""
+    before = cu.current_context()
+    cu.Device(0).create_context().close()
+    before.set_current()
+    free, _ = before.mem_info()
+    for _ in range(20):
+        made = cu.Device(0).create_context()
+        cu.memset(cu.mem_alloc(64 << 20), 0)
+        made.close()
+        before.set_current()
+    assert before.mem_info()[0] >= free - (256 << 20)

@@ -41,11 +41,13 @@ class GreenContext(Object):
 
     def destroy(self) -> None:
         """Give the cores back; the memory is the primary context's."""
+        self.context.default_stream.forget()
         self.context.forget()
         self.forget()
         device.release()
 
 
+_descriptions: dict[int, Description] = {}
 CONVERTERS["CUgreenCtx"] = partial(find, GreenContext)
 CONVERTERS["CUdevResourceDesc"] = partial(find, Description)
 
@@ -128,7 +130,10 @@ def cuDevResourceGenerateDesc(resources: int, count: int) -> Description:
     size = ctypes.sizeof(types.record(types.resolve("CUdevResource")))
     cores = sum(_at(resources + i * size).sm.smCount for i in range(count))
     require(0 < cores <= device.cores, "INVALID_RESOURCE_CONFIGURATION")
-    return Description(cores)
+    # Nothing destroys a description: one for each number will do.
+    if cores not in _descriptions:
+        _descriptions[cores] = Description(cores)
+    return _descriptions[cores]
 
 
 @exported()
