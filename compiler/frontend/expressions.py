@@ -297,27 +297,61 @@ def _closure(pyfunc: Callable[..., Any]) -> dict[str, Any]:
 
 def changed(node: ast.AST) -> list[str]:
     """The names that *node* assigns, or a field of which it assigns."""
-    fields = (n for n in ast.walk(node) if isinstance(n, ast.Attribute))
-    owners = (n.value for n in fields if isinstance(n.ctx, ast.Store))
-    names = [owner.id for owner in owners if isinstance(owner, ast.Name)]
-    return list(dict.fromkeys([*stored(node), *names]))
+    return _assigned(node)[1]
 
 
 def stored(node: ast.AST) -> list[str]:
     """The names that *node* assigns, without those of functions defined inside it."""
+    return _assigned(node)[0]
+
+
+def _assigned(node: ast.AST) -> tuple[list[str], list[str]]:
+    """What stored and changed give; kept with the node, as loops in loops ask again."""
+    kept: tuple[list[str], list[str]] | None = node.__dict__.get(".assigned")
+    if kept is not None:
+        return kept
     names: dict[str, None] = {}
+    fields: dict[str, None] = {}
     work = list(ast.iter_child_nodes(node))
     while work:
         child = work.pop()
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
-            names[child.id] = None
-        if isinstance(child, ast.For | ast.GeneratorExp | ast.ListComp):
-            names[f".counter{child.lineno}.{child.col_offset}"] = None
-            names[f".result{child.lineno}.{child.col_offset}"] = None
-        if isinstance(child, ast.FunctionDef):
-            names[child.name] = None
-        if isinstance(child, ast.MatchAs | ast.MatchStar) and child.name:
-            names[child.name] = None
+        if isinstance(child, _LEAVES):
+            continue
+        _note(child, names, fields)
         if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-            work += ast.iter_child_nodes(child)
-    return list(names)
+            work += _children(child)
+    found = list(names), [*names, *fields]
+    node.__dict__[".assigned"] = found
+    return found
+
+
+# What assigns nothing, and holds nothing that does.
+_LEAVES = (ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Name):
+        return []
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def _note(child: ast.AST, names: dict[str, None], fields: dict[str, None]) -> None:
+    """Add what *child* itself assigns."""
+    if isinstance(child, ast.Name):
+        if not isinstance(child.ctx, ast.Load):
+            names[child.id] = None
+    elif isinstance(child, ast.Attribute):
+        if isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
+            fields[child.value.id] = None
+    elif isinstance(child, ast.For | ast.GeneratorExp | ast.ListComp):
+        names[f".counter{child.lineno}.{child.col_offset}"] = None
+        names[f".result{child.lineno}.{child.col_offset}"] = None
+    elif isinstance(child, ast.FunctionDef | ast.MatchAs | ast.MatchStar) and child.name:
+        names[child.name] = None
