@@ -69,29 +69,32 @@ def host_span(thing: Any, writable: bool, refusal: str = "the destination is rea
         TypeError: it has no bytes that can be copied.
         ValueError: they are not contiguous, or read-only where they must be written.
     """
-    interface = getattr(thing, "__array_interface__", None)
-    if interface is not None and interface.get("data") is not None:
-        address, readonly = interface["data"]
-        nbytes, keep = host_nbytes(interface), thing
+    if getattr(getattr(thing, "dtype", None), "hasobject", False):
+        raise TypeError("the host array holds Python objects, which no device can read")
+    try:
+        view = memoryview(thing)
+    except (TypeError, ValueError):  # NumPy exports no times
+        address, readonly, nbytes = described_span(thing)
+        keep = thing
     else:
-        view = host_view(thing)
+        if not (view.c_contiguous or view.f_contiguous):
+            raise ValueError(GAPS)
         address, readonly, nbytes, keep = view_address(view), view.readonly, view.nbytes, view
     if writable and readonly:
         raise ValueError(refusal)
     return Span(address, nbytes, False, keep)
 
 
-def host_view(thing: Any) -> memoryview:
-    """*thing* as a contiguous memoryview."""
-    try:
-        view = memoryview(thing)
-    except TypeError:
-        raise TypeError(
-            f"{type(thing).__name__}: it is neither device memory nor a host buffer"
-        ) from None
-    if not (view.c_contiguous or view.f_contiguous):
-        raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
-    return view
+GAPS = "the host array is not contiguous: copy numpy.ascontiguousarray(array)"
+
+
+def described_span(thing: Any) -> tuple[int, bool, int]:
+    """Address, whether it is read-only, and size of what has an ``__array_interface__``."""
+    interface = getattr(thing, "__array_interface__", None) or {}
+    if interface.get("data") is None:
+        raise TypeError(f"{type(thing).__name__}: it is neither device memory nor a host buffer")
+    address, readonly = interface["data"]
+    return address, readonly, host_nbytes(interface)
 
 
 def host_nbytes(interface: dict[str, Any]) -> int:
@@ -104,7 +107,7 @@ def host_nbytes(interface: dict[str, Any]) -> int:
     strides = strides_of(interface.get("strides"), shape, itemsize, "C")
     backwards = is_contiguous(shape[::-1], strides[::-1], itemsize)
     if not backwards and not is_contiguous(shape, strides, itemsize):
-        raise ValueError("the host array is not contiguous: copy numpy.ascontiguousarray(array)")
+        raise ValueError(GAPS)
     nbytes: int = itemsize * math.prod(shape)
     return nbytes
 

@@ -83,6 +83,7 @@ def test_touching_device_copies_are_done():
         ((True, 0, 4), TypeError, "bool"),
         ((None, b"abcd"), TypeError, "NoneType"),
         (("text", b"abcd"), TypeError, "str"),
+        ((np.array([None]), b""), TypeError, "Python objects"),
     ],
 )
 def test_bad_copies(arguments, error, message):
