@@ -110,7 +110,7 @@ def context_flags(flags: int | str | Iterable[str]) -> int:
         ValueError: there is no such flag, or two ways to wait.
     """
     if isinstance(flags, int):
-        return checks.size(flags, "flags")
+        return checks.bits32(flags, "flags")
     names = [flags] if isinstance(flags, str) else list(flags)
     known = flag_numbers()
     unknown = [name for name in names if name not in known]

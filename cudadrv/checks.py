@@ -24,6 +24,19 @@ def size(value: Any, name: str = "nbytes", least: int = 0) -> int:
     return number
 
 
+def bits32(value: Any, name: str) -> int:
+    """*value* as an unsigned number of 32 bits.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is negative or larger.
+    """
+    number = size(value, name)
+    if number >= 1 << 32:
+        raise ValueError(f"{name}={number}: it has 32 bits")
+    return number
+
+
 def address(value: Any, name: str = "address") -> int:
     """*value* as an address.
 

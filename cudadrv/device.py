@@ -295,7 +295,8 @@ class Device:
 
         C: cuDeviceGetTexture1DLinearMaxWidth
         """
-        number, count = checks.size(array_format, "array_format"), checks.size(channels, "channels")
+        number = checks.bits32(array_format, "array_format")
+        count = checks.bits32(channels, "channels")
         return int(driver.cuDeviceGetTexture1DLinearMaxWidth(number, count, self.handle))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cudadrv import driver, raw
+from cudadrv import checks, driver, raw
 from cudadrv.array import as_cuda_array
 from cudadrv.array_layout import FLAGS, PLAIN, ArrayFormat, element_format, limit_of
 from cudadrv.context import Resource, current_context
@@ -163,6 +163,7 @@ class TextureObject(_Object):
         resource, elements = resource_of(source, channels)
         if normalized_read is None:
             normalized_read = elements.name not in PLAIN.values()
+        most = checks.bits32(anisotropy, "anisotropy")
         made = raw.CUDA_TEXTURE_DESC(filterMode=int(linear), mipmapFilterMode=int(mip_linear))
         made.addressMode[:] = address_modes(address, normalized_coords, dimensions(source))
         flags = {
@@ -173,16 +174,15 @@ class TextureObject(_Object):
             raw.CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION: not trilinear_optimization,
         }
         made.flags = sum(bit for bit, wanted in flags.items() if wanted)
-        made.maxAnisotropy, made.mipmapLevelBias = anisotropy, mip_bias
+        made.maxAnisotropy, made.mipmapLevelBias = most, mip_bias
         seen = view_of(source, view)
         made.minMipmapLevelClamp, made.maxMipmapLevelClamp = level_range(source, seen, mip_clamp)
         made.borderColor[:] = colour(border)
         check_reading(resource, elements, made)
         self.source = source if isinstance(source, Resource) else as_cuda_array(source)
-        context = current_context().handle
-        other = None if seen is None else ctypes.byref(seen)
-        handle = driver.cuTexObjectCreate(ctypes.byref(resource), ctypes.byref(made), other)
-        super().__init__(handle, context)
+        context, parts = current_context().handle, (resource, made, seen)
+        references = (None if part is None else ctypes.byref(part) for part in parts)
+        super().__init__(driver.cuTexObjectCreate(*references), context)
 
     @property
     def texture_descriptor(self) -> Any:

@@ -87,7 +87,8 @@ class View:
         self.c_contiguous = is_contiguous(self.shape, self.strides, itemsize)
         self.f_contiguous = is_contiguous(self.shape[::-1], self.strides[::-1], itemsize)
         self.readonly = readonly
-        self.stream = stream
+        # Its handle is asked for only now, so that what is no stream is refused at once.
+        self.stream = stream if stream is None or stream_handle(stream) else None
         self.extent = extent(self.shape, self.strides, itemsize)
         low, high = self.extent
         if self.size and (self.offset + low < 0 or self.offset + high > memory.nbytes):
@@ -135,7 +136,9 @@ class View:
         self, dtype: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0
     ) -> Self:
         at = self.offset + offset
-        return type(self)(self.memory, shape, dtype, strides, at, self.readonly, self.stream)
+        view = type(self)(self.memory, shape, dtype, strides, at, self.readonly)
+        view.stream = self.stream
+        return view
 
     def ordered_on(self) -> object:
         """What the data is ordered on, see ``stream``; if that was closed, all work is waited for.
@@ -150,7 +153,7 @@ class View:
     def bind(self, stream: object) -> Self:
         """A view whose data is said to be ordered on *stream*, see ``stream``."""
         view = self._view(self.shape, self.strides)
-        view.stream = None if stream is None else stream_handle(stream) and stream
+        view.stream = stream if stream is None or stream_handle(stream) else None
         return view
 
     @property

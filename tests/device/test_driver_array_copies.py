@@ -157,6 +157,7 @@ def test_copies_without_a_stream_wait_for_the_arrays_own():
         open_, closed = cu.to_device(host, stream), cu.to_device(host, stream)
         assert (open_.copy_to_host() == 3).all()
     made = cu.device_array_like(closed)
+    assert closed[1:].T.shape == (closed.size - 1,)
     made.copy_to_device(closed)
     assert (made.copy_to_host() == 3).all()
     assert open_.__cuda_array_interface__["stream"] is None and closed.stream is None

@@ -196,6 +196,15 @@ def test_repr_tells_what_matters():
             use()
 
 
+def test_what_is_no_stream_is_refused():
+    """An array is ordered on a stream of ours, of another library, or none."""
+    memory = cu.mem_alloc(16)
+    for wrong in ("stream", object(), 1.5):
+        with pytest.raises(TypeError, match="stream"):
+            cu.DeviceArray(memory, 4, "f4", stream=wrong)
+    assert cu.DeviceArray(memory, 4, "f4", stream=0).stream is None
+
+
 @pytest.mark.parametrize("dtype", ["S0", "V0", np.dtype([])])
 def test_elements_need_a_size(dtype):
     """dtypes without bytes are refused."""
