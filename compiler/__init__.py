@@ -56,6 +56,17 @@ from .dispatch.ahead import (
     compile_ptx,
     compile_ptx_for_current_device,
 )
+from .dispatch.autotune import AutoTuner
+from .dispatch.explicit import (
+    CachedCUFunction,
+    CachedPTX,
+    CompileResult,
+    DeviceFunctionTemplate,
+    compile_cuda,
+    compile_device,
+    compile_device_template,
+    compile_kernel,
+)
 from .dispatch.forall import ForAll
 from .dispatch.jit import AutoJitCUDAKernel, DeviceFunction, jit
 from .dispatch.kernel import CUDAKernel, CUDAKernelBase
@@ -197,16 +208,21 @@ __all__ = [
     "LTOIR",
     "Archive",
     "AutoJitCUDAKernel",
+    "AutoTuner",
     "Bitcode",
     "CPointer",
     "CUDAKernel",
     "CUDAKernelBase",
     "CUSource",
+    "CachedCUFunction",
+    "CachedPTX",
     "CompileError",
+    "CompileResult",
     "CompileWarning",
     "Cubin",
     "DeviceArray",
     "DeviceFunction",
+    "DeviceFunctionTemplate",
     "Event",
     "ExternFunction",
     "Fatbin",
@@ -255,7 +271,11 @@ __all__ = [
     "clz",
     "compile",
     "compile_all",
+    "compile_cuda",
+    "compile_device",
+    "compile_device_template",
     "compile_for_current_device",
+    "compile_kernel",
     "compile_ptx",
     "compile_ptx_for_current_device",
     "complex64",

@@ -42,3 +42,8 @@ def cache_limit() -> int:
         return int(float(value) * 2**20)
     except (ValueError, OverflowError):
         raise ValueError(f"COMPILER_CACHE_SIZE={value!r}: give a number of MiB") from None
+
+
+def dump_assembly() -> bool:
+    """Whether PTX is printed when it is made."""
+    return os.environ.get("COMPILER_DUMP_ASSEMBLY", "") not in ("", "0")

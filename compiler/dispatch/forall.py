@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cudadrv import CudaError, NotSupportedByDriver
 
+from .autotune import AutoTuner
+
 if TYPE_CHECKING:
     from .kernel import CUDAKernel, CUDAKernelBase
 
@@ -66,6 +68,8 @@ class ForAll:
         try:
             return ask(self.sharedmem, LARGEST)[1]
         except (CudaError, NotSupportedByDriver) as error:
-            message = f"the driver cannot choose a block size ({error}): taking {USUAL} threads"
+            tuner = AutoTuner(kernel.resources, kernel.device.compute_capability)
+            threads = tuner.best() or USUAL
+            message = f"the driver cannot choose a block size ({error}): taking {threads} threads"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
-            return USUAL
+            return threads

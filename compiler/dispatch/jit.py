@@ -149,7 +149,27 @@ class AutoJitCUDAKernel(CUDAKernelBase):
 
     inspect_asm = inspect_ptx
 
-    def _inspect(self, signature: Any, what: Callable[[CUDAKernel], str]) -> Any:
+    def get_regs_per_thread(self, signature: Any = None) -> Any:
+        """Registers of a thread for a signature, or a dict of all by argument types."""
+        return self._inspect(signature, lambda kernel: kernel.regs_per_thread)
+
+    def get_shared_mem_per_block(self, signature: Any = None) -> Any:
+        """Bytes of static shared memory of a block, likewise."""
+        return self._inspect(signature, lambda kernel: kernel.shared_mem_per_block)
+
+    def get_local_mem_per_thread(self, signature: Any = None) -> Any:
+        """Bytes of local memory of a thread, likewise."""
+        return self._inspect(signature, lambda kernel: kernel.local_mem_per_thread)
+
+    def get_const_mem_size(self, signature: Any = None) -> Any:
+        """Bytes of constant memory, likewise."""
+        return self._inspect(signature, lambda kernel: kernel.const_mem_size)
+
+    def get_max_threads_per_block(self, signature: Any = None) -> Any:
+        """Threads of a block at most, likewise."""
+        return self._inspect(signature, lambda kernel: kernel.max_threads_per_block)
+
+    def _inspect(self, signature: Any, what: Callable[[CUDAKernel], Any]) -> Any:
         if signature is not None:
             return what(self.compile(signature))
         return {args: what(kernel) for (_, args), kernel in self.definitions.items()}
@@ -177,7 +197,11 @@ class DeviceFunction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles as its name where that can be imported, else as its source."""
-        return _reduced(self, (self.pyfunc, self.signature))
+        return _reduced(self, self._state())
+
+    def _state(self) -> tuple[Any, ...]:
+        """What it is made of."""
+        return self.pyfunc, self.signature
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
@@ -187,6 +211,11 @@ class DeviceFunction:
             f"{self.pyfunc.__name__} is a device function: kernels call it; on the host call "
             f"{self.pyfunc.__name__}.pyfunc"
         )
+
+
+def inlined(pyfunc: Any) -> None:
+    """From now on inline a device function wherever it is called."""
+    ALWAYS_INLINE.add(pyfunc.__code__)
 
 
 def _reduced(made: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -251,7 +280,7 @@ def _make(
     if len(signatures) > 1:
         raise TypeError("a device function has one signature, or none to take what comes")
     if options.get("inline") in (True, "always"):
-        ALWAYS_INLINE.add(pyfunc.__code__)
+        inlined(pyfunc)
     if "link" in options:
         LINKED[pyfunc] = settings_of(options).link
     return DeviceFunction(pyfunc, signatures[0] if signatures else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
@@ -16,6 +17,7 @@ from ..codegen import Target, ptx_version
 from . import failures, linking, native
 from .annotate import annotate
 from .arguments import Packer, accepted
+from .autotune import AutoTuner, Resources
 from .forall import ForAll
 from .pipeline import Compiled
 from .transfers import Writeback
@@ -187,6 +189,7 @@ class CUDAKernel(CUDAKernelBase):
         self._loaded: dict[int, cudadrv.Kernel] = {}
         self._runs: dict[Any, Callable[..., None]] = {}
         self._launchers: dict[bool, native.Launcher] = {}
+        self._tuners: dict[Any, AutoTuner] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles as code and configuration; what was loaded, and the stream, stay here."""
@@ -311,6 +314,76 @@ class CUDAKernel(CUDAKernelBase):
         """The source, each line with the types of what it assigns."""
         typed = self.compiled.typed
         return self.compiled.annotated if typed is None else annotate(typed)
+
+    @property
+    def device(self) -> cudadrv.Device:
+        """The device of the current context."""
+        return cudadrv.current_context().device
+
+    @property
+    def resources(self) -> Resources:
+        """What it needs on the current device, and the threads of a block at most."""
+        attributes = self.bind().attributes
+        return Resources(
+            attributes["NUM_REGS"],
+            attributes["SHARED_SIZE_BYTES"],
+            attributes["LOCAL_SIZE_BYTES"],
+            attributes["CONST_SIZE_BYTES"],
+            attributes["MAX_THREADS_PER_BLOCK"],
+        )
+
+    @property
+    def regs_per_thread(self) -> int:
+        """Registers of a thread."""
+        return self.resources.regs
+
+    @property
+    def shared_mem_per_block(self) -> int:
+        """Bytes of static shared memory of a block."""
+        return self.resources.shared
+
+    @property
+    def local_mem_per_thread(self) -> int:
+        """Bytes of local memory of a thread."""
+        return self.resources.local
+
+    @property
+    def const_mem_size(self) -> int:
+        """Bytes of constant memory."""
+        return self.resources.const
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Threads of a block at most."""
+        return self.resources.maxthreads
+
+    @property
+    def autotune(self) -> AutoTuner:
+        """Deprecated: the occupancies by table; ``bind().occupancy`` asks the driver."""
+        warnings.warn(
+            "kernel.autotune is deprecated: kernel.bind().occupancy asks the driver",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self._tuner()
+
+    @property
+    def occupancy(self) -> float:
+        """Deprecated: the occupancy of the configured block; see ``bind().occupancy.fraction``."""
+        warnings.warn(
+            "kernel.occupancy is deprecated: see kernel.bind().occupancy.fraction(block)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        x, y, z = self.blockdim
+        return self._tuner().closest(x * y * z)
+
+    def _tuner(self) -> AutoTuner:
+        """The tuner for the configured dynamic shared memory, made once."""
+        key = self.device.compute_capability, self.sharedmem
+        if key not in self._tuners:
+            self._tuners[key] = AutoTuner(self.resources, key[0], dynsmem=self.sharedmem)
+        return self._tuners[key]
 
     def inspect_llvm(self) -> str:
         """The LLVM IR that was given to the code generator."""

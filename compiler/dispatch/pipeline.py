@@ -154,6 +154,23 @@ def compile_device(
     return _with_generator(target, settings, make)
 
 
+def lowered(
+    pyfunc: Callable[..., Any], args: tuple[Type, ...], target: Target
+) -> tuple[Typed, Module]:
+    """*pyfunc* typed, and the LLVM module with it as an internal function.
+
+    Raises:
+        CompileError: the source, or its types, cannot be compiled.
+        CodegenError: no code generator fits the target.
+    """
+    with _LOCK:
+        generator = _generator(target, Settings(), None)
+        typed = _inference(target, generator, target.debug).specialize(pyfunc, args)
+        program = _program(target, Settings(), generator)
+        program.device(typed)
+        return typed, program.module
+
+
 def _with_generator(
     target: Target, settings: Settings, make: Callable[[Codegen], Compiled]
 ) -> Compiled:
