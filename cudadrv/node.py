@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudadrv import checks, driver, raw
@@ -93,10 +94,7 @@ class Node:
         C: cuGraphNodeGetType
         """
         number = in_context(driver.cuGraphNodeGetType, self.handle)
-        for member in raw.CUgraphNodeType:
-            if member == number:
-                return str(member.name.removeprefix("CU_GRAPH_NODE_TYPE_"))
-        return str(number)
+        return kinds().get(number, str(number))
 
     @property
     def params(self) -> Any:
@@ -231,6 +229,13 @@ class Node:
         self._handle = None
         self.graph._nodes.pop(handle, None)
         self.graph._bodies.pop(handle, None)
+
+
+@functools.cache
+def kinds() -> dict[int, str]:
+    """The kinds of nodes, by the numbers of CUgraphNodeType."""
+    prefix = "CU_GRAPH_NODE_TYPE_"
+    return {int(member): member.name.removeprefix(prefix) for member in raw.CUgraphNodeType}
 
 
 def check_kind(node: Node, params: Any) -> None:

@@ -26,7 +26,10 @@ def memory_of(kernels: list[Any]) -> list[object]:
     Args:
         kernels: their CUDA_KERNEL_NODE_PARAMS.
     """
-    given = sorted({word for params in kernels for word in words(params)})
+    known: dict[int, list[int]] = {}
+    given = sorted({word for params in kernels for word in words(params, known)})
+    if not given:
+        return []
 
     def used(start: int, end: int) -> bool:
         at = bisect.bisect_left(given, start)
@@ -38,7 +41,7 @@ def memory_of(kernels: list[Any]) -> list[object]:
         return isinstance(handle, int) and used(*extent(handle))
 
     found = [thing for start, end, thing in live_memory() if used(start, end)]
-    return [*found, *(pending.take(closed) if given else ())]
+    return [*found, *pending.take(closed)]
 
 
 def extent(address: int) -> tuple[int, int]:
@@ -67,16 +70,25 @@ def live_memory() -> Iterator[tuple[int, int, object]]:
             yield thing._handle, thing._handle + nbytes, thing
 
 
-def words(params: Any) -> Iterator[int]:
-    """Every word of a kernel's arguments.
+def words(params: Any, known: dict[int, list[int]]) -> Iterator[int]:
+    """Every word of a kernel's arguments; *known* is what ``sizes`` told of kernels before."""
+    kernel = params.func or params.kern
+    if not params.kernelParams:
+        return
+    if kernel not in known:
+        known[kernel] = list(sizes(kernel, not params.func))
+    pointers = (ctypes.c_void_p * len(known[kernel])).from_address(params.kernelParams)
+    for address, nbytes in zip(pointers, known[kernel], strict=True):
+        if address and nbytes >= WORD:
+            yield from (ctypes.c_uint64 * (nbytes // WORD)).from_address(address)
+
+
+def sizes(kernel: int, is_kernel: bool) -> Iterator[int]:
+    """The size of each parameter of a CUkernel or CUfunction, none if the driver does not tell.
 
     C: cuFuncGetParamInfo, cuKernelGetParamInfo
     """
-    if not params.kernelParams:
-        return
-    name, kernel = ("cuFuncGetParamInfo", params.func)
-    if not kernel:
-        name, kernel = ("cuKernelGetParamInfo", params.kern)
+    name = "cuKernelGetParamInfo" if is_kernel else "cuFuncGetParamInfo"
     if not raw.available(name):
         return
     ask = getattr(raw, name)
@@ -84,7 +96,4 @@ def words(params: Any) -> Iterator[int]:
     for number in itertools.count():
         if ask(kernel, number, ctypes.byref(offset), ctypes.byref(size)):
             return
-        address = ctypes.c_void_p.from_address(params.kernelParams + WORD * number).value
-        count = size.value // WORD
-        if address and count:
-            yield from (ctypes.c_uint64 * count).from_address(address)
+        yield size.value
