@@ -294,8 +294,8 @@ def test_none_is_left_out(extents):
 
 def test_text_of_a_configuration(extents):
     """Errors of launches show the sizes and the attributes."""
-    made = launch_config.config(extents[0], (4, 2), 32, 16, None, {"cluster": (2, 1)})
-    assert made.text == "grid=(4, 2, 1), block=(32, 1, 1), smem=16, attributes cluster_dimension"
+    made = launch_config.config(extents[0], (4, 2), 32, 16, None, {"priority": 0})
+    assert made.text == "grid=(4, 2, 1), block=(32, 1, 1), smem=16, attributes priority"
 
 
 def test_a_prepared_launch_can_be_read(extents):
