@@ -84,7 +84,7 @@ from .dispatch.linkable import (
 from .dispatch.transfers import In, InOut, Out
 from .elements import VECTORS, CPointer, NPDatetime, NPTimedelta
 from .errors import CompileError, CompileWarning, TypingError
-from .lang import libdevice
+from .lang import fp16, libdevice
 from .lang.atomics import atomic
 from .lang.extern import ExternFunction, declare_device, declare_device_function
 from .lang.hints import (
@@ -325,6 +325,7 @@ __all__ = [
     "fma_rn",
     "fma_ru",
     "fma_rz",
+    "fp16",
     "from_cuda_array_interface",
     "funnelshift_l",
     "funnelshift_lc",

@@ -10,6 +10,7 @@ from . import (
     elementwise,
     extern,
     failures,
+    fp16,
     groups,
     hints,
     indices,
@@ -35,7 +36,7 @@ from . import (
 
 __all__ = [
     "arrays", "atomics", "bits", "builtin", "complexes", "constants", "elementwise", "extern",
-    "failures", "groups", "hints", "indices", "intrinsics", "libdevice", "mathematics", "memory",
-    "methods", "mma", "numbers", "operators", "pointers", "printing", "ptx", "records", "sync",
-    "times", "tuples", "ufuncs", "vectors", "warp",
+    "failures", "fp16", "groups", "hints", "indices", "intrinsics", "libdevice", "mathematics",
+    "memory", "methods", "mma", "numbers", "operators", "pointers", "printing", "ptx", "records",
+    "sync", "times", "tuples", "ufuncs", "vectors", "warp",
 ]  # fmt: skip

@@ -82,7 +82,7 @@ def declare(stub: Stub, forms: Sequence[Form], defaults: dict[str, Any] | None =
 
 def _parameters(stub: Stub) -> inspect.Signature:
     """The parameters as the stub's text shows them: "name(x, y=0): ..."."""
-    shown = re.match(r"\w+\((.*?)\):", stub.__doc__ or "")
+    shown = re.match(r"[\w.]+\((.*?)\):", stub.__doc__ or "")
     assert shown, stub
     names = [name for name in shown[1].split(", ") if name]
     empty = inspect.Parameter.empty
