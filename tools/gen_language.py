@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import operator
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from compiler import lang, types
-from compiler.errors import CompileError
-from compiler.frontend import internal, loops, syntax
+from compiler.errors import CompileError, Span
+from compiler.frontend import calls, internal, loops, syntax
 from compiler.frontend.expressions import BINARY, COMPARE, INSTEAD, UNARY
 from compiler.frontend.internal import NeedsUnrollError
 from compiler.frontend.program import Program
@@ -75,13 +75,15 @@ def result(row: Row, args: tuple[Type, ...]) -> Type | None:
     match = match_of(row, args)
     if match is None:
         return None
-    if match.python is None or match.libdevice:
+    if not isinstance(match.python, FunctionType) or match.libdevice:
         return match.returns
     wanted = zip(match.args, args, strict=True)
-    bound = tuple(want if want is not None else given for want, given in wanted)
-    if match.python.__code__.co_flags & inspect.CO_VARARGS:
-        bound = (types.Tuple(bound),)
+    given = tuple(want if want is not None else arg for want, arg in wanted)
+    span = Span("", 0, 0, 0, "", "")
     try:
+        defaults = calls.defaults_of(match.python)
+        sources = calls.bind(syntax.build(match.python).parameters, len(given), (), defaults, span)
+        bound = tuple(calls.exact_type(source, given) for source in sources)
         return Program(REGISTRY).specialize(match.python, bound).returns
     except REFUSALS:
         return None
