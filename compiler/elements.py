@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+import math
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,11 @@ from . import types
 from .types import Array, Literal, Scalar, Stored, Type
 
 NAT = -(2**63)
-_SECONDS = {
-    "W": Fraction(604800), "D": Fraction(86400), "h": Fraction(3600), "m": Fraction(60),
-    "s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6),
-    "ns": Fraction(1, 10**9), "ps": Fraction(1, 10**12), "fs": Fraction(1, 10**15),
-    "as": Fraction(1, 10**18),
+_ATTOSECONDS = {
+    "W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18,
+    "s": 10**18, "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1,
 }  # fmt: skip
-_MONTHS = {"Y": Fraction(12), "M": Fraction(1)}
+_MONTHS = {"Y": 12, "M": 1}
 
 
 class Time(Stored):
@@ -42,10 +40,11 @@ class Time(Stored):
             return None
         if "generic" in (self.unit, to.unit):
             return (1, 1)
-        for table in (_SECONDS, _MONTHS):
+        for table in (_ATTOSECONDS, _MONTHS):
             if self.unit in table and to.unit in table:
-                found = table[self.unit] * self.step / (table[to.unit] * to.step)
-                return found.numerator, found.denominator
+                own, other = table[self.unit] * self.step, table[to.unit] * to.step
+                common = math.gcd(own, other)
+                return own // common, other // common
         return None
 
 

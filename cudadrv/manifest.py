@@ -7,7 +7,6 @@ for a number, ["array", dtype, ndim, layout] for an array, or a list of these fo
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
@@ -30,6 +29,8 @@ def find(path: str) -> dict[str, Any] | None:
         return None
     with open(place, encoding="utf-8") as file:  # noqa: PTH123
         text = file.read()
+    import json  # Most code has no manifest.
+
     try:
         found = json.loads(text)
         number = found["format"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ FASTCALL, KEYWORDS = 0x80, 0x2
 SUPPORTED = (
     sys.implementation.name == "cpython"
     and ctypes.sizeof(ctypes.c_void_p) == 8
-    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    and "free-threading" not in sys.version
     and not hasattr(sys, "gettotalrefcount")
 )
 
