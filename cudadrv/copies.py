@@ -54,7 +54,8 @@ def memcpy(dst: Any, src: Any, nbytes: int | None = None, stream: object = None)
         ValueError: more bytes than *dst* or *src* has, or the two overlap on the device.
         ClosedError: a buffer was closed.
 
-    C: cuMemcpyHtoD_v2, cuMemcpyDtoH_v2, cuMemcpyDtoD_v2, and their Async forms
+    C: cuMemcpyHtoD_v2, cuMemcpyDtoH_v2, cuMemcpyDtoD_v2, cuMemcpyHtoDAsync_v2,
+    cuMemcpyDtoHAsync_v2, cuMemcpyDtoDAsync_v2
     """
     target, source = span(dst, True), span(src, False)
     count = copy_size(target, source, nbytes)

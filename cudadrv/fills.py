@@ -28,7 +28,8 @@ def memset(
         ValueError: the size, the width, the value or the alignment does not fit.
         TypeError: *dst* is host memory.
 
-    C: cuMemsetD8_v2, cuMemsetD16_v2, cuMemsetD32_v2, and their Async forms
+    C: cuMemsetD8_v2, cuMemsetD16_v2, cuMemsetD32_v2, cuMemsetD8Async, cuMemsetD16Async,
+    cuMemsetD32Async
     """
     target = device_span(dst)
     count = target.nbytes if nbytes is None else checks.size(nbytes)
@@ -66,7 +67,8 @@ def memset_2d(
         ValueError: a number does not fit.
         TypeError: *dst* is host memory, or a number is missing.
 
-    C: cuMemsetD2D8_v2, cuMemsetD2D16_v2, cuMemsetD2D32_v2, and their Async forms
+    C: cuMemsetD2D8_v2, cuMemsetD2D16_v2, cuMemsetD2D32_v2, cuMemsetD2D8Async, cuMemsetD2D16Async,
+    cuMemsetD2D32Async
     """
     target = device_span(dst)
     columns = checks.size(known(dst, "width", width), "width")
