@@ -12,6 +12,7 @@ from cudadrv import (
     Stream,
     as_cuda_array,
     current_context,
+    defer_cleanup,
     device_array,
     device_array_like,
     from_cuda_array_interface,
@@ -24,6 +25,7 @@ from cudadrv import (
     pinned,
     pinned_array,
     pinned_array_like,
+    set_memory_manager,
     to_device,
 )
 
@@ -288,6 +290,7 @@ __all__ = [
     "current_context",
     "declare_device",
     "declare_device_function",
+    "defer_cleanup",
     "device_array",
     "device_array_like",
     "div_rd",
@@ -401,6 +404,7 @@ __all__ = [
     "sad",
     "saturate",
     "selp",
+    "set_memory_manager",
     "shared",
     "shfl_down_sync",
     "shfl_sync",
