@@ -112,9 +112,9 @@ _WHEELS = ("cu[0-9]*", "cuda_nvcc", "nvjitlink", "cuda_nvrtc", "cuda_runtime")
 
 
 def _roots() -> Iterator[Path]:
-    for entry in sys.path:
-        for pattern in _WHEELS:
-            yield from _newest_first(Path(entry or ".", "nvidia"), pattern)
+    for wheels in (Path(entry or ".", "nvidia") for entry in sys.path):
+        for pattern in _WHEELS if wheels.is_dir() else ():
+            yield from _newest_first(wheels, pattern)
     for prefix in (os.environ.get("CONDA_PREFIX"), sys.prefix):
         if prefix:
             yield from (Path(prefix, "targets/x86_64-linux"), Path(prefix, "Library"), Path(prefix))
