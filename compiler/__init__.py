@@ -3,15 +3,11 @@
 The names are numba.cuda's, so ``import compiler as cuda`` ports a program.
 """
 
-from typing import Any
-
-import cudadrv
 from cudadrv import (
     DeviceArray,
     Event,
     Stream,
     as_cuda_array,
-    current_context,
     defer_cleanup,
     device_array,
     device_array_like,
@@ -51,6 +47,26 @@ from .lang.warp import (
 # isort: on
 # fmt: on
 from . import cg, random, types
+from .devices import (
+    close,
+    current_context,
+    default_stream,
+    detect,
+    event,
+    event_elapsed_time,
+    external_stream,
+    get_current_device,
+    gpus,
+    legacy_default_stream,
+    list_devices,
+    per_thread_default_stream,
+    profile_start,
+    profile_stop,
+    profiling,
+    select_device,
+    stream,
+    synchronize,
+)
 from .dispatch.ahead import (
     compile,  # noqa: A004
     compile_all,
@@ -182,30 +198,6 @@ from .vectorizing import (
 # float32x4 and its kin, by CUDA's names too: float4.
 globals().update(VECTORS)
 
-
-def synchronize() -> None:
-    """Wait for all work of the current context.
-
-    C: cuCtxSynchronize
-    """
-    current_context().synchronize()
-
-
-def get_current_device() -> cudadrv.Device:
-    """The device of the current context."""
-    return current_context().device
-
-
-def stream(*args: Any, **kwargs: Any) -> Stream:
-    """A new stream; see cudadrv.Stream."""
-    return Stream(*args, **kwargs)
-
-
-def event(timing: bool = True) -> Event:
-    """A new event; see cudadrv.Event."""
-    return Event(timing=timing)
-
-
 __all__ = [
     "LTOIR",
     "Archive",
@@ -267,6 +259,7 @@ __all__ = [
     "cg",
     "clock",
     "clock64",
+    "close",
     "cluster_arrive",
     "cluster_sync",
     "cluster_wait",
@@ -291,6 +284,8 @@ __all__ = [
     "declare_device",
     "declare_device_function",
     "defer_cleanup",
+    "default_stream",
+    "detect",
     "device_array",
     "device_array_like",
     "div_rd",
@@ -303,6 +298,8 @@ __all__ = [
     "elect_sync",
     "eq_sync",
     "event",
+    "event_elapsed_time",
+    "external_stream",
     "farray",
     "fast_cos",
     "fast_div",
@@ -336,6 +333,7 @@ __all__ = [
     "funnelshift_rc",
     "get_current_device",
     "globaltimer",
+    "gpus",
     "grid",
     "gridDim",
     "gridid",
@@ -361,7 +359,9 @@ __all__ = [
     "ldg",
     "ldlu",
     "ldmatrix",
+    "legacy_default_stream",
     "libdevice",
+    "list_devices",
     "literal_unroll",
     "local",
     "managed_array",
@@ -385,10 +385,14 @@ __all__ = [
     "nanosleep",
     "nsmid",
     "nwarpid",
+    "per_thread_default_stream",
     "pinned",
     "pinned_array",
     "pinned_array_like",
     "popc",
+    "profile_start",
+    "profile_stop",
+    "profiling",
     "random",
     "rcp_rd",
     "rcp_rn",
@@ -403,6 +407,7 @@ __all__ = [
     "reduce_xor_sync",
     "sad",
     "saturate",
+    "select_device",
     "selp",
     "set_memory_manager",
     "shared",

@@ -114,6 +114,7 @@ LAYERS = [
     "compiler.reduction",
     "compiler.vectorizing",
     "compiler.extending",
+    "compiler.devices",
     "compiler",
 ]
 MAX_FUNCTION = 50
