@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cudadrv import raw
 from cudadrv.device import Device
+from cudadrv.view import to_dtype
 
 PREFIX = "CU_AD_FORMAT_"
 # Formats of whole elements whose channels are separate numbers, by NumPy's name.
@@ -86,7 +87,7 @@ def element_format(dtype: npt.DTypeLike, channels: int | None = None) -> ArrayFo
         channels = operator.index(channels)
     if isinstance(dtype, str) and dtype.isupper():
         return named_format(dtype, channels)
-    kind = None if dtype is None else np.dtype(dtype)
+    kind = None if dtype is None else to_dtype(dtype)
     if kind is None or kind.name not in PLAIN or not kind.isnative:
         raise TypeError(
             f"a CUDA array cannot hold {kind}: use one of {', '.join(PLAIN)}, or the name of a "

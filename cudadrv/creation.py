@@ -13,7 +13,7 @@ from cudadrv.context import in_context
 from cudadrv.layout import extent, lengths, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
 from cudadrv.stream import stream_handle
-from cudadrv.view import Shape, device_dtype
+from cudadrv.view import Shape, device_dtype, to_dtype
 
 
 def new_layout(
@@ -24,7 +24,7 @@ def new_layout(
     Raises:
         TypeError, ValueError: one of them is wrong.
     """
-    kind, known = np.dtype(dtype), lengths(shape)
+    kind, known = to_dtype(dtype), lengths(shape)
     known, kind = (*known, *kind.shape), device_dtype(kind.base)
     steps = strides_of(strides, known, kind.itemsize, order)
     low, high = extent(known, steps, kind.itemsize)

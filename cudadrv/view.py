@@ -309,6 +309,19 @@ class View:
         return self._viewed(kind.base, (*self.shape, *kind.shape), strides, at)
 
 
+def to_dtype(dtype: Any) -> np.dtype[Any]:
+    """What NumPy makes of a dtype.
+
+    Raises:
+        TypeError: nothing; for some texts NumPy raises SyntaxError.
+    """
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except SyntaxError:
+        raise TypeError(f"data type {dtype!r} not understood") from None
+    return found
+
+
 def device_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of elements on a device.
 
@@ -316,7 +329,7 @@ def device_dtype(dtype: Any) -> np.dtype[Any]:
         TypeError: it is no dtype, or holds Python objects.
         ValueError: its elements have no bytes, or several of them are meant.
     """
-    kind: np.dtype[Any] = np.dtype(dtype)
+    kind = to_dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"dtype {kind} holds Python objects, which no device can read")
     if not kind.itemsize or kind.subdtype is not None:

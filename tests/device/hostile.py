@@ -155,7 +155,7 @@ def frozen() -> Any:
 
 
 EXPRESSIONS = """
-None; True; ...; ""; "abc"; "\\udc80"; "a\\0b"; b""; b"bytes"; bytearray(4)
+None; True; ...; ""; ","; "abc"; "\\udc80"; "a\\0b"; b""; b"bytes"; bytearray(4)
 memoryview(bytes(9))[::2]; -1; 0; 1; 2; 3; 7; 31; 100; 2**31; 2**32; 2**32 + 1; 2**63; 2**64
 2**64 + 1; -2**63; -2**70; 2**70; 0.5; -0.0; 1e30; float("nan"); float("inf"); 1j; (); (0,)
 (1, 2); (-1, 2); ("a",); (None,); (2**70,); []; [1]; [[]]; {}; {"a": 1}; set(); range(3)

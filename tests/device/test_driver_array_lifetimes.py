@@ -115,8 +115,8 @@ def test_textures_of_any_values(kind, dtype, options, other):
     makers = {
         "array": lambda: cu.CudaArray((8, 8), dtype),
         "levels": lambda: cu.MipmappedArray((8, 8), dtype),
-        "line": lambda: cu.to_device(np.zeros(64, dtype)),
-        "plane": lambda: cu.to_device(np.zeros((8, 32), dtype)),
+        "line": lambda: cu.device_array(64, dtype),
+        "plane": lambda: cu.device_array((8, 32), dtype),
         "other": lambda: other,
     }
     source = quietly(makers[kind])
