@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from cudadrv import raw
+from cudadrv.attributes import UNKNOWN
 from cudadrv.context import in_context
+from cudadrv.errors import CudaError
 from cudadrv.launch_attributes import PREFIX, TABLE, fill
+from cudadrv.process_local import Named
 
 
-class LaunchAttributes(MutableMapping[str, Any]):
+class LaunchAttributes(Named, MutableMapping[str, Any]):
     """Attributes by the names of ``cudadrv.launch_attributes``.
 
-    A value is set as the table there says, and read as a number or as the record of cuda.h.
+    A value is set as the table there says, and read as a number or as the record of cuda.h; what
+    the driver does not have, or not for this, is None.
     """
 
     def __init__(
@@ -28,7 +32,13 @@ class LaunchAttributes(MutableMapping[str, Any]):
         if name not in tuple(self):
             raise KeyError(f"a {self._place} has no attribute {name!r}")
         number = getattr(raw, PREFIX + name.upper())
-        found = getattr(in_context(self._get, self._owner.handle, number), TABLE[name].field)
+        try:
+            value = in_context(self._get, self._owner.handle, number)
+        except CudaError as error:
+            if error.code in UNKNOWN:
+                return None
+            raise
+        found = getattr(value, TABLE[name].field)
         return type(found).from_buffer_copy(found) if isinstance(found, ctypes.Structure) else found
 
     def __setitem__(self, name: str, value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cudadrv import checks, driver, raw
 from cudadrv.errors import CudaError
+from cudadrv.process_local import Named
 
 # INVALID_VALUE, INVALID_DEVICE, UNSUPPORTED_LIMIT, NOT_SUPPORTED: what is asked for is not there.
 UNKNOWN = frozenset({1, 101, 215, 801})
@@ -32,7 +33,7 @@ def short_name(member: str) -> str:
     return re.sub("^CU_[A-Z0-9_]*?(ATTRIBUTE|ATTR|LIMIT)_", "", member)
 
 
-class Attributes(Mapping[str, "int | None"]):
+class Attributes(Named, Mapping[str, "int | None"]):
     """Numbers that never change, by name or number; what the driver does not know is None."""
 
     def __init__(self, enumeration: str, ask: Callable[[int], int]) -> None:
@@ -65,7 +66,7 @@ def known_or_none(ask: Callable[[int], int], number: int) -> int | None:
         raise
 
 
-class Limits(MutableMapping[str, "int | None"]):
+class Limits(Named, MutableMapping[str, "int | None"]):
     """The limits of a context, by name without CU_LIMIT_: STACK_SIZE, MALLOC_HEAP_SIZE, ...
 
     A limit that the driver or the device does not have is None. The driver rounds what is set, so

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudadrv import driver, library, raw
 from cudadrv.cleanup import pending, relaxed
-from cudadrv.context_state import generation
+from cudadrv.context_state import InContext, generation
 from cudadrv.device import Context, Device
 from cudadrv.errors import STICKY, ClosedError, CudaError
 
@@ -91,7 +91,7 @@ def origin(context: int) -> tuple[object, int]:
     return library.opened(), generation(context)
 
 
-class Resource:
+class Resource(InContext):
     """Something that lives in a context: it has a handle until it is closed.
 
     Attributes:
@@ -121,7 +121,7 @@ class Resource:
             more: what RELEASE takes after the handle; Resources among it are kept alive till then.
             lives: what is to be garbage for the release, if not this object.
         """
-        self._handle: int | None = handle
+        self._handle = handle
         self.context = context
         self._finalizer: weakref.finalize[..., Any] | None = None
         if owned:
@@ -148,16 +148,18 @@ class Resource:
         """The driver's handle.
 
         Raises:
-            ClosedError: the object was closed.
+            ClosedError: the object was closed, or its context was.
         """
         if self._handle is None:
             raw.check_process()
-            raise ClosedError(f"this {type(self).__name__} was closed; make a new one")
+            raise ClosedError(
+                f"this {type(self).__name__} was closed, or its context; make a new one"
+            )
         return self._handle
 
     @property
     def closed(self) -> bool:
-        """Whether close() was called."""
+        """Whether close() was called, or its context was closed."""
         return self._handle is None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 from collections.abc import Iterable
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudadrv import attributes, checks, driver, raw
 from cudadrv.errors import ClosedError, CudaError
+from cudadrv.process_local import ProcessLocal
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +31,27 @@ def end(context: int) -> None:
     _ends[context] = _ends.get(context, 0) + 1
 
 
-class ContextState:
+class InContext(ProcessLocal):
+    """What lives in a context, and has no handle any more when that has ended."""
+
+    __slots__ = ()
+
+    context: int
+    _handle: int | None
+
+
+def close_all(context: int) -> None:
+    """Close what lives in a context that is about to be destroyed, without releasing it.
+
+    Launches look at handles alone, so it is not enough to compare generations.
+    """
+    # Contexts end seldom: looking at everything costs less than a list of all that is made.
+    for each in gc.get_objects():
+        if issubclass(type(each), InContext) and getattr(each, "context", 0) == context:
+            each._handle = None
+
+
+class ContextState(ProcessLocal):
     """What of a context needs no device: see ``cudadrv.Context``."""
 
     # What the context lives as long as, if it has no life of its own.
@@ -118,7 +140,9 @@ class ContextState:
     def close(self) -> None:
         """Destroy the context if it was made by ``create_context``; may be called twice.
 
-        It is taken off this thread's stack; what lives in it is gone.
+        It is taken off this thread's stack; what lives in it is gone, and using it a ClosedError.
+        That is also so for pinned and managed memory: NumPy arrays in it, which nothing can tell,
+        must not be touched any more.
 
         C: cuCtxDestroy_v2
         """
@@ -128,6 +152,7 @@ class ContextState:
         while self.is_current:
             driver.cuCtxPopCurrent()
         end(self._handle)
+        close_all(self._handle)
         driver.cuCtxDestroy(self._handle)
 
     # -- what is in it

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cudadrv import attributes, checks, driver, raw
-from cudadrv.context_state import ContextState, end
+from cudadrv.context_state import ContextState, close_all, end
 from cudadrv.errors import CudaError
 
 
@@ -63,6 +63,10 @@ class Device:
 
     def __hash__(self) -> int:
         return hash(("Device", self.handle))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process may number its devices otherwise.
+        return Device, (self.uuid,)
 
     @property
     def name(self) -> str:
@@ -196,6 +200,7 @@ class Device:
             driver.cuDevicePrimaryCtxRelease(self.handle)
             if not self.primary_active:
                 end(context)
+                close_all(context)
 
     def reset(self) -> None:
         """Destroy the primary context with everything in it; the next use starts afresh.
@@ -208,6 +213,7 @@ class Device:
             context = _primary.pop(self.handle, None)
             if context:
                 end(context)
+                close_all(context)
                 driver.cuDevicePrimaryCtxRelease(self.handle)
             driver.cuDevicePrimaryCtxReset(self.handle)
 

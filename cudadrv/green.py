@@ -12,12 +12,13 @@ from cudadrv.context_state import end
 from cudadrv.device import Context, Device
 from cudadrv.event import event_handle
 from cudadrv.launch_attributes import members
+from cudadrv.process_local import ProcessLocal
 from cudadrv.stream import Stream
 
 NONBLOCKING = 1
 
 
-class SmResource:
+class SmResource(ProcessLocal):
     """Some of the multiprocessors of a device.
 
     Attributes:

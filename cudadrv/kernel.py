@@ -11,6 +11,7 @@ from cudadrv.context import current_context
 from cudadrv.device import Device
 from cudadrv.errors import CudaError
 from cudadrv.occupancy import Occupancy
+from cudadrv.process_local import Named, ProcessLocal
 
 if TYPE_CHECKING:
     from cudadrv.module import Library
@@ -45,7 +46,7 @@ class Limits(NamedTuple):
         )
 
 
-class Kernel:
+class Kernel(ProcessLocal):
     """A kernel of a loaded library, which it keeps loaded.
 
     Attributes:
@@ -252,7 +253,7 @@ def parameters(handle: int, is_kernel: bool) -> list[tuple[int, int]] | None:
             raise
 
 
-class KernelAttributes(MutableMapping[str, int]):
+class KernelAttributes(Named, MutableMapping[str, int]):
     """The attributes of a kernel, by name without CU_FUNC_ATTRIBUTE_; some can be set."""
 
     def __init__(self, kernel: Kernel) -> None:

@@ -13,6 +13,7 @@ from cudadrv import cubin, driver, nvjitlink, nvrtc, ptxlink, raw
 from cudadrv.context import current_context
 from cudadrv.jit_options import Log
 from cudadrv.nvjitlink import Link, NvJitLinkError
+from cudadrv.process_local import ProcessLocal
 from cudadrv.toolkit import LibraryNotFound
 
 BACKENDS = ("auto", "nvjitlink", "driver", "text")
@@ -62,7 +63,7 @@ class Input(NamedTuple):
     name: str
 
 
-class Linker:
+class Linker(ProcessLocal):
     """Collects inputs and links them.
 
     Args:

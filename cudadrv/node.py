@@ -11,6 +11,7 @@ from cudadrv.attribute_map import LaunchAttributes
 from cudadrv.context import in_context
 from cudadrv.errors import ClosedError
 from cudadrv.launch_attributes import NODE
+from cudadrv.process_local import ProcessLocal
 
 if TYPE_CHECKING:
     from cudadrv.graph import Graph
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PROGRAMMATIC = 1
 
 
-class NodeParams:
+class NodeParams(ProcessLocal):
     """What a node does. It can be used for several nodes, and to change one.
 
     Attributes:
@@ -61,7 +62,7 @@ EVENTS = {
 }
 
 
-class Node:
+class Node(ProcessLocal):
     """A node of a graph.
 
     Attributes:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cudadrv import config, toolkit
+from cudadrv.process_local import ProcessLocal
 from cudadrv.toolkit import LibraryNotFound
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class NvJitLink(toolkit.Functions):
         return major.value, minor.value
 
 
-class Link:
+class Link(ProcessLocal):
     """Inputs that become one cubin.
 
     Close it, or use it in a ``with`` statement. One link belongs to one thread at a time.

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cudadrv import config, toolkit
+from cudadrv.process_local import ProcessLocal
 from cudadrv.toolkit import LibraryNotFound
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Nvrtc(toolkit.Functions):
         return [divmod(number, 10) for number in numbers]
 
 
-class Program:
+class Program(ProcessLocal):
     """One source file of CUDA C++.
 
     Close it, or use it in a ``with`` statement. One program belongs to one thread at a time.

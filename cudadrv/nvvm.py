@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudadrv import config, toolkit
+from cudadrv.process_local import ProcessLocal
 from cudadrv.toolkit import LibraryNotFound, roots
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ define void @probe() {{
 _PLACE = re.compile(r"(.+?) \((\d+), (\d+)\)")
 
 
-class Program:
+class Program(ProcessLocal):
     """Modules of NVVM IR that are compiled together.
 
     Close it, or use it in a ``with`` statement. One program belongs to one thread at a time.

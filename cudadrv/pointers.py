@@ -12,6 +12,7 @@ from cudadrv.attributes import attribute_number, known_or_none, short_name
 from cudadrv.context import in_context
 from cudadrv.copies import span
 from cudadrv.interface import described
+from cudadrv.process_local import Named
 
 PREFIX = "CU_POINTER_ATTRIBUTE_"
 # Of attributes that are not an unsigned number of 64 bits: the C type.
@@ -31,7 +32,7 @@ DMA_BUF_FD = 1
 KINDS = {1: "host", 2: "device"}
 
 
-class PointerAttributes(MutableMapping[str, Any]):
+class PointerAttributes(Named, MutableMapping[str, Any]):
     """The attributes of an address, by name without CU_POINTER_ATTRIBUTE_, asked when looked at.
 
     Numbers and addresses are ints, yes and no a bool, P2P_TOKENS a pair; what the driver does not

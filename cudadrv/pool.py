@@ -11,6 +11,7 @@ from cudadrv.attributes import attribute_number, known_or_none, short_name
 from cudadrv.capture import capturing_graph
 from cudadrv.context import Resource, current_context, in_context
 from cudadrv.memory import DeviceMemory, allocate
+from cudadrv.process_local import Named
 from cudadrv.shareable import HANDLE_TYPES, export, import_argument
 from cudadrv.stream import Stream
 
@@ -18,7 +19,7 @@ ACCESS = {"none": 0, "read": 1, "readwrite": 3}
 PINNED, MANAGED = 1, 2
 
 
-class PoolAttributes(MutableMapping[str, "int | None"]):
+class PoolAttributes(Named, MutableMapping[str, "int | None"]):
     """The attributes of a pool, by name without CU_MEMPOOL_ATTR_; bytes where it is memory.
 
     What the driver does not know is None. RELEASE_THRESHOLD and REUSE_... can be set to any number,

@@ -10,6 +10,7 @@ from cudadrv import driver, raw
 from cudadrv.context import current_context
 from cudadrv.copies import memcpy
 from cudadrv.memory import DeviceMemory, mem_alloc
+from cudadrv.process_local import ProcessLocal
 from cudadrv.tensor_rules import (
     Layout,
     Tensor,
@@ -32,7 +33,7 @@ ALIGNMENT = 128
 NOT_SUPPORTED = 801
 
 
-class TensorMap:
+class TensorMap(ProcessLocal):
     """A tensor map of 128 bytes, passed to a kernel by value as it is.
 
     Shapes, boxes and strides are in NumPy's order, the innermost dimension last.

@@ -18,6 +18,7 @@ LAYERS = [
     "cudadrv.config",
     "cudadrv.errors",
     "cudadrv.library",
+    "cudadrv.process_local",
     "cudadrv.raw",
     "cudadrv.checked",
     "cudadrv.driver",

@@ -1,0 +1,76 @@
+"""Objects used as they are not meant to be: copied, pickled, closed in any order."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import cudadrv as cu
+from tests.device.hostile import INSTANCES, PTX
+
+IN_A_CONTEXT = ("DeviceArray", "DeviceMemory", "Event", "Graph", "GraphExec", "PinnedMemory")
+COPIES = {"Device", "DeviceArray"}
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("name", sorted(INSTANCES.keys() - COPIES))
+def test_what_is_the_drivers_is_not_copied(name, how):
+    """A copy would free it twice, or be a stranger's address in another process: TypeError."""
+    try:
+        made = INSTANCES[name]()
+    except (cu.CudaError, cu.NotSupported) as error:
+        pytest.skip(f"this device makes none: {error}")
+    with pytest.raises(TypeError, match="neither copied nor pickled"):
+        how(made)
+
+
+def test_devices_are_pickled_by_their_identity():
+    """Another process finds the same device, whatever its number there."""
+    device = cu.Device(0)
+    assert pickle.loads(pickle.dumps(device)) == device == copy.deepcopy(device)
+
+
+def test_mappings_tell_their_names_and_read_whole():
+    """Every mapping of attributes prints its names, and all of it can be read at once."""
+    kernel = INSTANCES["Kernel"]()
+    node = cu.Graph().add(cu.KernelNode(kernel, 1, 1, *[0] * len(kernel.params)))
+    mappings = {
+        "WARP_SIZE": cu.Device(0).attributes,
+        "STACK_SIZE": cu.current_context().limits,
+        "NUM_REGS": kernel.attributes,
+        "MEMORY_TYPE": cu.pointer_attributes(cu.mem_alloc(8)),
+        "mem_sync_domain": cu.Stream().attributes,
+        "cluster_dimension": node.attributes,
+    }
+    for name, mapping in mappings.items():
+        assert name in repr(mapping) and name in dict(mapping)
+
+
+def test_what_was_made_in_a_closed_context_is_closed():
+    """Every use is a ClosedError before the driver is called; the next context is not touched."""
+    before = cu.current_context()
+    own = cu.Device(0).create_context()
+    made = {name: INSTANCES[name]() for name in IN_A_CONTEXT}
+    array, inside = made["DeviceArray"], cu.load(PTX)["scale"]
+    part = made["DeviceMemory"][8:16]
+    own.close()
+    before.set_current()
+    outside = cu.load(PTX)["scale"]
+    for each in [*made.values(), part]:
+        with pytest.raises(cu.ClosedError):
+            _ = each.handle
+    for use in (
+        array.copy_to_host,
+        lambda: array[0, 0],
+        lambda: inside.launch(1, 1, 0, 1.0, 0, 0),
+        lambda: outside.launch(1, 1, array, 1.0, array, 0),
+        lambda: outside.prepare("PfPI", 1, 1)(part, 1.0, array, 0),
+    ):
+        with pytest.raises(cu.ClosedError):
+            use()
+    with pytest.raises(cu.ClosedError):
+        _ = made["PinnedMemory"].buffer
+    for each in made.values():
+        each.close()
