@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +158,7 @@ class DeviceArray(View):
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
-    def __reduce__(self) -> NoReturn:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("device arrays are not pickled: pickle copy_to_host() instead")
 
     def __copy__(self) -> DeviceArray:

@@ -10,6 +10,7 @@ from cudadrv import driver, raw
 from cudadrv.array_copy import ArrayRegion
 from cudadrv.array_layout import FLAGS
 from cudadrv.context import current_context
+from cudadrv.process_local import only
 from cudadrv.stream import stream_handle
 
 LEVEL, TAIL = 0, 1  # CUarraySparseSubresourceType
@@ -36,6 +37,7 @@ def operation(array: Any, memory: Any, offset: int) -> Any:
         made.resourceType, made.resource.array = raw.CU_RESOURCE_TYPE_ARRAY, array.handle
     made.memOperationType = UNMAP if memory is None else MAP
     if memory is not None:
+        only(memory, "PhysicalMemory")
         made.memHandle.memHandle = operator.index(getattr(memory, "handle", memory))
     made.offset = operator.index(offset)
     made.deviceBitMask = 1 << current_context().device.ordinal

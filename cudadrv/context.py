@@ -15,6 +15,7 @@ from cudadrv.cleanup import pending, relaxed
 from cudadrv.context_state import InContext, generation
 from cudadrv.device import Context, Device
 from cudadrv.errors import STICKY, ClosedError, CudaError
+from cudadrv.process_local import only
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -201,7 +202,7 @@ def stream_handle(stream: object) -> int:
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"{stream} is not the handle of a stream")
         return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
+    protocol = getattr(only(stream, "Stream"), "__cuda_stream__", None)
     if protocol is not None:
         return int((protocol() if callable(protocol) else protocol)[1])
     for attribute in ("handle", "cuda_stream", "ptr"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudadrv import attributes, checks, driver, raw
 from cudadrv.errors import ClosedError, CudaError
-from cudadrv.process_local import ProcessLocal
+from cudadrv.process_local import ProcessLocal, only
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -321,7 +321,7 @@ class ContextState(ProcessLocal):
 
 
 def _handle_of(thing: Any, what: str) -> int:
-    handle = getattr(thing, "handle", thing)
+    handle = getattr(only(thing, "Event"), "handle", thing)
     try:
         return operator.index(handle)
     except TypeError:

@@ -14,6 +14,7 @@ from cudadrv.host_memory import HostMemory
 from cudadrv.interface import described
 from cudadrv.memory import DeviceMemory
 from cudadrv.older import call_first
+from cudadrv.process_local import only
 from cudadrv.stream import stream_handle
 
 
@@ -159,7 +160,7 @@ def context_of(context: object, memory: object, address: int) -> int:
     if context is None:
         context = getattr(memory, "context", 0) or None
     if context is not None:
-        return checks.address(getattr(context, "handle", context), "context")
+        return checks.address(getattr(only(context, "Context"), "handle", context), "context")
     found, ordinal = ctypes.c_void_p(), ctypes.c_int()
     attribute = raw.CU_POINTER_ATTRIBUTE_CONTEXT
     in_context(driver.cuPointerGetAttribute, ctypes.byref(found), attribute, address)

@@ -6,11 +6,12 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cudadrv import attributes, checks, driver, raw
 from cudadrv.context_state import ContextState, close_all, end
 from cudadrv.errors import CudaError
+from cudadrv.process_local import ProcessLocal, only
 
 
 def devices() -> list[Device]:
@@ -22,7 +23,7 @@ def devices() -> list[Device]:
     return [Device(ordinal) for ordinal in range(driver.cuDeviceGetCount())]
 
 
-class Device:
+class Device(ProcessLocal):
     """One device, by its number in this process.
 
     Attributes:
@@ -64,7 +65,7 @@ class Device:
     def __hash__(self) -> int:
         return hash(("Device", self.handle))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         # Another process may number its devices otherwise.
         return Device, (self.uuid,)
 
@@ -387,7 +388,7 @@ class Context(ContextState):
         if isinstance(context, Context):
             return context
         for name in ("handle", "ptr"):
-            context = getattr(context, name, context)
+            context = getattr(only(context, "Context"), name, context)
         handle = checks.address(getattr(context, "value", context), "context")
         if not handle:
             raise ValueError("context=0 is no context")

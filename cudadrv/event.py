@@ -8,6 +8,7 @@ from cudadrv import driver, raw
 from cudadrv.cleanup import pending
 from cudadrv.context import Resource, current_context, in_context, stream_handle
 from cudadrv.errors import CudaError
+from cudadrv.process_local import only
 
 NOT_READY = 600
 BLOCKING_SYNC, DISABLE_TIMING, INTERPROCESS = 1, 2, 4
@@ -177,6 +178,7 @@ def event_handle(event: object) -> int:
         if not 0 < event < 1 << 64:
             raise ValueError(f"{event} is not the handle of an event")
         return event
+    only(event, "Event")
     for attribute in ("handle", "cuda_event", "ptr"):
         value = getattr(event, attribute, None)
         if value is not None:

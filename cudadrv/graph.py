@@ -15,6 +15,7 @@ from cudadrv.device import Device
 from cudadrv.errors import ClosedError
 from cudadrv.execution import GraphExec
 from cudadrv.node import Edge, Node, NodeParams
+from cudadrv.process_local import only
 
 DOT_VERBOSE = 1
 
@@ -58,7 +59,7 @@ class Graph(Resource):
         """
         if isinstance(graph, Graph):
             return graph
-        handle = graph if isinstance(graph, int) else getattr(graph, "handle", None)
+        handle = graph if isinstance(graph, int) else getattr(only(graph, "Graph"), "handle", None)
         if isinstance(handle, bool) or not isinstance(handle, int):
             raise TypeError(f"{graph!r} is no graph: pass its handle")
         if not 0 < handle < 1 << 64:

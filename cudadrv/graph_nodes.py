@@ -13,6 +13,7 @@ from cudadrv.event import Event, event_handle
 from cudadrv.graph import Graph
 from cudadrv.kernel import Kernel
 from cudadrv.node import NodeParams
+from cudadrv.process_local import only
 
 
 class KernelNode(NodeParams):
@@ -186,6 +187,8 @@ class SignalNode(NodeParams):
             )
         if not all(isinstance(each, kind) for each in params):
             raise TypeError(f"params are {self.RECORD} of cudadrv.raw, not {params!r}")
+        for each in semaphores:
+            only(each, "ExternalSemaphore")
         handles = [checks.address(getattr(each, "handle", each)) for each in semaphores]
         self._handles = (ctypes.c_void_p * len(handles))(*handles)
         self._params = (kind * len(params))(*params)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cudadrv import checks, driver, raw
+from cudadrv.process_local import MEMORY, only
 
 LOG_BYTES = 16384
 # What each loaded code is given by itself.
@@ -121,6 +122,8 @@ class Options:
             raise TypeError(f"symbols={driver.short(symbols)}: give a dict of names and addresses")
         count = len(symbols)
         names = (ctypes.c_char_p * count)(*(str(name).encode() for name in symbols))
+        for each in symbols.values():
+            only(each, *MEMORY)
         places = [checks.address(getattr(each, "handle", each)) for each in symbols.values()]
         addresses = (ctypes.c_void_p * count)(*places)
         self._keep += [names, addresses, *symbols.values()]

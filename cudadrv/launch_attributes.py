@@ -7,11 +7,12 @@ launches, kernel nodes of graphs and streams, which take the same attributes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cudadrv import raw
+from cudadrv import checks, raw
 from cudadrv.context import Resource
+from cudadrv.process_local import MEMORY, only
 
 LAUNCH, NODE, STREAM = "launch", "kernel node", "stream"
 PREFIX = "CU_LAUNCH_ATTRIBUTE_"
@@ -97,8 +98,8 @@ def event_handle(event: Any) -> int:
     """The handle of an event that a launch may record."""
     if getattr(event, "timing", False):
         raise ValueError("the event must be made with timing=False")
-    handle = getattr(event, "handle", event)
-    return operator.index(handle)
+    handle = getattr(only(event, "Event"), "handle", event)
+    return checks.address(handle, "event")
 
 
 def programmatic_event(value: Any) -> Any:
@@ -125,13 +126,14 @@ def window(value: Any) -> Any:
     memory, nbytes, ratio, hit, miss = members(
         value, memory=..., nbytes=None, hit_ratio=1.0, hit="persisting", miss="streaming"
     )
+    only(memory, *MEMORY)
     if nbytes is None:
         nbytes = getattr(memory, "nbytes", None)
         if nbytes is None:
             raise ValueError("an address needs nbytes")
     if not 0 <= ratio <= 1:
         raise ValueError("hit_ratio is from 0 to 1")
-    address = operator.index(getattr(memory, "handle", memory))
+    address = checks.address(getattr(memory, "handle", memory))
     nbytes = integer(0, getattr(memory, "nbytes", 1 << 63))(nbytes)
     hits, misses = _access(hit), _access(miss)
     if misses == raw.CU_ACCESS_PROPERTY_PERSISTING:
@@ -141,6 +143,8 @@ def window(value: Any) -> Any:
 
 def domain_map(value: Any) -> Any:
     """The two hardware domains that stand for the default and the remote one."""
+    if not isinstance(value, Sequence):
+        raise TypeError("it is two numbers")
     default, remote = value
     byte = integer(0, 255)
     return raw.CUlaunchMemSyncDomainMap(byte(default), byte(remote))

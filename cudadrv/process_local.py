@@ -25,3 +25,21 @@ class Named(ProcessLocal, Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self)}>"
+
+
+MEMORY = ("DeviceMemory", "HostMemory", "View")
+
+
+def only(thing: Any, *kinds: str) -> Any:
+    """*thing*, unless it is ours and of none of the classes *kinds*.
+
+    A driver takes any handle for one of the kind that it expects, and may crash.
+
+    Raises:
+        TypeError: it is.
+    """
+    if not isinstance(thing, ProcessLocal):
+        return thing
+    if {cls.__name__ for cls in type(thing).__mro__}.isdisjoint(kinds):
+        raise TypeError(f"{thing!r} is no {' and no '.join(kinds)}")
+    return thing

@@ -18,6 +18,7 @@ from cudadrv.event import NOT_READY, Event, event_handle
 from cudadrv.graph import Graph
 from cudadrv.launch_attributes import STREAM
 from cudadrv.node import Edge, Node
+from cudadrv.process_local import MEMORY, only
 
 WAIT_EXTERNAL = 1
 # How wait_value compares what is in memory with the value it is given, see there.
@@ -354,7 +355,7 @@ def memory_operation(memory: Any, value: int, width: int) -> tuple[int, int]:
     """
     if width not in (4, 8):
         raise ValueError(f"width={width!r}: a number has 4 or 8 bytes")
-    address = operator.index(getattr(memory, "handle", memory))
+    address = operator.index(getattr(only(memory, *MEMORY), "handle", memory))
     if address % width or not 0 < address < 1 << 64:
         raise ValueError(f"the address {address:#x} is no positive multiple of {width}")
     if getattr(memory, "nbytes", width) < width:

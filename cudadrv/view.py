@@ -23,6 +23,7 @@ from cudadrv.layout import (
     strides_of,
 )
 from cudadrv.memory import DeviceMemory
+from cudadrv.process_local import ProcessLocal
 from cudadrv.stream import stream_handle
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Shape = SupportsIndex | Sequence[int]
 Order = Literal["C", "F"]
 
 
-class View:
+class View(ProcessLocal):
     """Memory with a shape, a dtype and strides; what indexing and reshaping give shares it.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 import cudadrv as cu
@@ -74,3 +75,32 @@ def test_what_was_made_in_a_closed_context_is_closed():
         _ = made["PinnedMemory"].buffer
     for each in made.values():
         each.close()
+
+
+def test_a_handle_of_another_kind_is_refused():
+    """A driver would take an event for a stream, and crash: TypeError before any call."""
+    memory, event, stream, graph = cu.mem_alloc(64), cu.Event(), cu.Stream(), cu.Graph()
+    context, device, kernel = cu.current_context(), cu.Device(0), INSTANCES["Kernel"]()
+    array = cu.to_device(np.zeros(4, np.float32))
+    arguments = (1, 1, array, 1.0, array, 0)
+    for use in (
+        lambda: cu.memset(memory, 0, stream=event),
+        lambda: kernel.launch(*arguments, stream=device),
+        lambda: cu.Stream.adopt(memory),
+        lambda: stream.wait(memory),
+        lambda: stream.wait(array),
+        lambda: event.elapsed_ms(graph),
+        lambda: kernel.launch(*arguments, launch_completion_event=array),
+        lambda: kernel.launch(*arguments, access_policy_window={"memory": stream}),
+        lambda: cu.Context.adopt(stream),
+        lambda: context.wait(stream),
+        lambda: cu.Graph.adopt(stream),
+        lambda: cu.memcpy_peer(memory, memory, dst_context=device),
+        lambda: stream.write_value(event, 0),
+        lambda: cu.load(PTX, symbols={"x": stream}),
+        lambda: cu.memcpy(memory, stream),
+        lambda: cu.memset(stream, 0),
+        lambda: kernel.launch(1, 1, stream, 1.0, array, 0),
+    ):
+        with pytest.raises(TypeError):
+            use()
