@@ -93,6 +93,7 @@ class Debug:
             )
             self.module.add_named_metadata("llvm.dbg.cu", self._unit)
             number = ir.IntType(32)
-            flag = [number(2), "Debug Info Version", number(3)]
+            # 1, an error if it differs, is what NVRTC gives: the linker wants the same of all.
+            flag = [number(1), "Debug Info Version", number(3)]
             self.module.add_named_metadata("llvm.module.flags", self.module.add_metadata(flag))
         return self._unit

@@ -165,7 +165,7 @@ def test_nothing_is_freed_after_its_context(how, run_python):
     assert run_python(code.replace("HOW", repr(how))).split() == ["1"]
 
 
-def test_memory_is_freed():
+def test_memory_is_freed(alone):
     """close(), the end of a ``with`` and garbage collection give the memory back."""
     context = cu.current_context()
     gc.collect()

@@ -239,7 +239,7 @@ def test_threads_close_the_same_object():
         assert problems == [] and thing.closed
 
 
-def test_cycles_are_collected():
+def test_cycles_are_collected(alone):
     """Objects that hold each other are released by the garbage collector, in any order."""
     context = cu.current_context()
 

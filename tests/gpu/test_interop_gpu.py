@@ -97,6 +97,7 @@ def test_types_that_both_have():
     assert again.dtype == torch.bool and again.tolist() == [True, False]
 
 
+@pytest.mark.filterwarnings("ignore:ExternalStream is deprecated")
 @pytest.mark.parametrize("name", ["torch", "cupy"])
 def test_the_recipes_for_memory(name):
     """The documented manager allocates through the library, which sees the memory as its own."""

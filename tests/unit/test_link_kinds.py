@@ -11,8 +11,12 @@ import pytest
 
 import compiler as cuda
 from compiler import cache, int32
+from compiler.codegen import Target
 from compiler.dispatch import ahead
 from compiler.dispatch.linkable import CUSource, LinkableCode, code_of
+from compiler.dispatch.linking import link
+from compiler.dispatch.options import settings_of
+from compiler.dispatch.pipeline import compile_kernel
 from cudadrv import LinkError, fatbin, nvjitlink, nvrtc
 from cudadrv.toolkit import LibraryNotFound
 
@@ -266,3 +270,17 @@ def test_codes_know_their_kind(tmp_path):
         assert isinstance(code, LinkableCode)
         assert (code.kind, code.name) == (kind, str(path))
     assert cache.key("x") != cache.key("y")
+
+
+def test_debug_information_links_with_that_of_cuda_source():
+    """A kernel in debug mode is optimised as one with CUDA C++ that has line information."""
+    code = cuda.CUSource('extern "C" __device__ int thrice(int x) { return 3 * x; }', "thrice.cu")
+    thrice = cuda.declare_device("thrice", "int32(int32)", link=code)
+
+    def work(x):
+        x[0] = thrice(x[0])
+
+    target = Target((9, 0), debug=True)
+    made = compile_kernel(work, (int32[::1],), target, settings_of({"lto": True}))
+    assert made.ltoir
+    assert link(made, target, "sm_90").startswith(b"\x7fELF")
