@@ -130,6 +130,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.fixture
+def edited_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write no bytecode: it would outlive an edit within the same second."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+@pytest.fixture
 def alone() -> None:
     """Skip what measures the memory of a device that the other workers use too."""
     import cudadrv

@@ -22,6 +22,8 @@ from cudadrv.toolkit import LibraryNotFound
 from tests.unit.fake_driver import installed, launching_driver, store
 from tests.unit.test_linker import TWICE
 
+pytestmark = pytest.mark.usefixtures("edited_modules")
+
 F32 = types.float32[::1]
 TARGET = Target((9, 0))
 LLVM = Settings("llvm", cache=True)

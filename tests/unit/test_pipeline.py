@@ -18,6 +18,8 @@ from compiler.frontend.syntax import build
 from cudadrv import ptxlink
 from tests.unit.ir_samples import assemble, ptxas
 
+pytestmark = pytest.mark.usefixtures("edited_modules")
+
 F32 = types.float32
 TILE = 16
 
