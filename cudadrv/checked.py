@@ -42,6 +42,8 @@ HINTS = {
     "CUDADRV_EMULATOR_CHECK=1 finds the access",
     701: "the block needs more registers or shared memory than the device has: use fewer threads",
     702: "the kernel ran longer than the display's watchdog allows: split the work",
+    709: "the current context was closed or reset; Device(0).primary_context().set_current() makes "
+    "another one current",
     716: "the kernel accessed an address that is not a multiple of the size it accessed",
     719: "the kernel crashed; CUDADRV_DRIVER=emulator with CUDADRV_EMULATOR_CHECK=1 may say where",
     720: "a cooperative launch must fit on the device at once: use fewer blocks",
@@ -67,7 +69,7 @@ def error(code: int, function: str, hint: str = "", kind: type[CudaError] | None
     """
     name = names().get(code, "an unknown code")
     description = describe(code)
-    hints = [hint, "" if hint else HINTS.get(code, ""), LOST if code in STICKY else ""]
+    hints = [hint, "" if hint else HINTS.get(code, ""), LOST if code in STICKY - {709} else ""]
     text = "; ".join(filter(None, hints))
     return (kind or KINDS.get(code, CudaError))(code, name, function, description, text)
 

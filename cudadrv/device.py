@@ -202,11 +202,13 @@ class Device(ProcessLocal):
             if not self.primary_active:
                 end(context)
                 close_all(context)
+                leave(context)
 
     def reset(self) -> None:
         """Destroy the primary context with everything in it; the next use starts afresh.
 
-        Objects made before become unusable, also those of other libraries.
+        Objects made before become unusable, also those of other libraries. Other threads in which
+        it was current must make ``primary_context()`` current anew.
 
         C: cuDevicePrimaryCtxReset_v2
         """
@@ -217,6 +219,8 @@ class Device(ProcessLocal):
                 close_all(context)
                 driver.cuDevicePrimaryCtxRelease(self.handle)
             driver.cuDevicePrimaryCtxReset(self.handle)
+            if context:
+                leave(context)
 
     # -- beside other devices
 
@@ -305,6 +309,14 @@ class Device(ProcessLocal):
         number = checks.bits32(array_format, "array_format")
         count = checks.bits32(channels, "channels")
         return int(driver.cuDeviceGetTexture1DLinearMaxWidth(number, count, self.handle))
+
+
+def leave(context: int) -> None:
+    """Take a context that has ended off this thread's stack, so that the next use makes another."""
+    while driver.cuCtxGetCurrent() == context:
+        # NULL takes the topmost one off; a driver that refuses is not asked for ever.
+        if driver.cuCtxSetCurrent.raw(None):
+            return
 
 
 def find(text: str, count: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -104,3 +105,41 @@ def test_a_handle_of_another_kind_is_refused():
     ):
         with pytest.raises(TypeError):
             use()
+
+
+def test_calls_from_a_thread_without_a_context():
+    """A thread of the host needs no preparation: what it calls finds a context."""
+    kernel, memory, stream = INSTANCES["Kernel"](), cu.mem_alloc(64), cu.Stream()
+    array, graph = cu.to_device(np.ones(4, np.float32)), cu.Graph()
+    graph.add(cu.MemsetNode(memory, 1))
+    execution = graph.instantiate()
+    uses = (
+        lambda: execution.launch(stream),
+        lambda: kernel.launch(1, 1, array, 1.0, array, 0),
+        lambda: kernel.prepare("PfPI", 1, 1, stream=stream)(array, 1.0, array, 0),
+        array.copy_to_host,
+        lambda: cu.memset(memory, 0),
+        lambda: cu.Stream().record().synchronize(),
+        lambda: graph.clone().instantiate(),
+        lambda: cu.load(PTX)["scale"].occupancy.max_active_blocks(32),
+        lambda: dict(stream.attributes),
+        lambda: cu.mem_alloc_async(64).free(),
+        lambda: cu.CudaArray((4, 4), "f4").copy_to_host(),
+        lambda: cu.managed_alloc(64).prefetch("host"),
+        lambda: cu.virtual_alloc(1),
+        lambda: cu.PinnedMemory(64).device,
+        lambda: cu.pointer_kind(memory),
+    )
+    failed = []
+
+    def call(use):
+        try:
+            use()
+        except Exception as error:  # noqa: BLE001 (a thread would only print it)
+            failed.append(error)
+
+    for use in uses:
+        thread = threading.Thread(target=call, args=(use,))
+        thread.start()
+        thread.join()
+    assert failed == []

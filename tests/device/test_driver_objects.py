@@ -309,10 +309,11 @@ def test_reset_starts_afresh(run_python):
         "old = cu.mem_alloc(100)\n"
         "cu.Device(0).reset()\n"
         "del old\n"
-        "cu.Device(0).primary_context().set_current()\n"
         "print(cu.mem_alloc(10).nbytes)\n"
+        "cu.Device(0).release_primary()\n"
+        "print(cu.mem_alloc(20).nbytes)\n"
     )
-    assert run_python(code).split() == ["10"]
+    assert run_python(code).split() == ["10", "20"]
 
 
 def test_exit_with_live_objects(run_python):

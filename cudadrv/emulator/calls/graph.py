@@ -271,6 +271,7 @@ def cuGraphUpload(made: int, stream: Stream) -> None:
 
 @exported()
 def cuGraphLaunch(made: Any, stream: Stream) -> None:
+    current()
     find(Exec, made).launch()
 
 
