@@ -15,7 +15,7 @@ from cudadrv.interface import Interface, described, parse
 from cudadrv.layout import broadcast_strides, strides_of
 from cudadrv.memory import DeviceMemory, mem_alloc
 from cudadrv.stream import stream_handle
-from cudadrv.strided import gather, host_pointer, move, place, scatter, wait
+from cudadrv.strided import gather, host_array, host_pointer, move, place, scatter, wait
 from cudadrv.view import View, description
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class DeviceArray(View):
                 return
             value = source.copy_to_host(stream=stream)
             wait(ordering(stream))
-        host = np.asarray(value)
+        host = host_array(value)
         if not host.shape:
             view.fill(host, stream)
             return
@@ -276,7 +276,7 @@ class DeviceArray(View):
                 move(self, source, stream)
                 capture.note(stream, self, source)
             return
-        host, stream = np.asarray(ary), ordering(stream, self)
+        host, stream = host_array(ary), ordering(stream, self)
         self._check_same(host.shape, host.dtype)
         if self.size and self._same_layout(host):
             transfer("HtoD", self.handle, host_pointer(host), self.nbytes, stream)
@@ -305,7 +305,7 @@ class DeviceArray(View):
         """
         stream = ordering(stream, self)
         self.check_writable()
-        element = np.asarray(value).astype(self.dtype)
+        element = host_array(value).astype(self.dtype)
         if element.shape:
             raise ValueError(f"fill takes one value, not an array of shape {element.shape}")
         raw = element.tobytes()

@@ -16,7 +16,7 @@ from cudadrv.boxes import ARRAY, DEVICE, HOST, Box, End, copy, linear
 from cudadrv.capture import capturing_graph
 from cudadrv.context import in_context
 from cudadrv.stream import stream_handle
-from cudadrv.strided import host_pointer
+from cudadrv.strided import host_array, host_pointer
 
 if TYPE_CHECKING:
     from cudadrv.cuda_array import CudaArray
@@ -251,7 +251,7 @@ def linear_array(thing: Any) -> Any:
     if hasattr(thing, "__cuda_array_interface__"):
         return as_cuda_array(thing)
     if isinstance(thing, np.ndarray):
-        return thing
+        return host_array(thing)
     try:
         return np.asarray(memoryview(thing))
     except TypeError:

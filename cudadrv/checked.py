@@ -37,7 +37,7 @@ HINTS = {
     221: "the driver's PTX compiler library is not installed: load a cubin instead of PTX",
     222: "the PTX is newer than this driver reads: compile for an older PTX version, or to a cubin",
     400: "the handle was closed, or belongs to another context",
-    500: 'the name is not there: CUDA C++ names are mangled unless declared extern "C"',
+    500: 'it is not there; names of CUDA C++ are mangled unless declared extern "C"',
     700: "the kernel accessed memory it does not own; CUDADRV_DRIVER=emulator with "
     "CUDADRV_EMULATOR_CHECK=1 finds the access",
     701: "the block needs more registers or shared memory than the device has: use fewer threads",

@@ -170,8 +170,12 @@ class GreenContext(Resource):
 
         C: cuDevResourceGenerateDesc, cuGreenCtxCreate
         """
-        given = [resources] if isinstance(resources, SmResource) else list(resources)
-        if not given or not all(isinstance(each, SmResource) for each in given):
+        given = [resources] if isinstance(resources, SmResource) else resources
+        if (
+            not isinstance(given, Sequence)
+            or not given
+            or not all(isinstance(each, SmResource) for each in given)
+        ):
             raise TypeError(f"resources={driver.short(resources)}: pass one SmResource or more")
         owner = device or current_device()
         context = owner.primary_context().handle

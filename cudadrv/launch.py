@@ -283,6 +283,8 @@ def prepare(kernel: Kernel, types: str, made: LaunchConfig) -> Callable[..., Non
 
     Each call in progress has its own memory, so that threads can share the function.
     """
+    if not isinstance(types, str):
+        raise TypeError(f"types={types!r}: give a str, one letter for each argument")
     sizes = check_types(kernel, types)
     layout = struct.Struct(types)
     offsets = [struct.calcsize(types[: i + 1]) - size for i, size in enumerate(sizes)]

@@ -56,6 +56,19 @@ def copy_pieces(kind: str, dst: int, src: int, pieces: Sequence[Piece], stream: 
             in_context(driver.cuMemcpy2DUnaligned if flat else driver.cuMemcpy3D, reference)
 
 
+def host_array(value: Any) -> Host:
+    """*value* as a NumPy array.
+
+    Raises:
+        ValueError: it is masked: the mask would be lost without a word.
+    """
+    if isinstance(value, np.ndarray) and hasattr(value, "mask"):
+        raise ValueError(
+            "the array is masked: pass its filled(), or its data and its mask as two arrays"
+        )
+    return np.asarray(value)
+
+
 def host_pointer(array: Host) -> int:
     """The address of a host array's first element."""
     return int(array.__array_interface__["data"][0])

@@ -143,3 +143,17 @@ def test_calls_from_a_thread_without_a_context():
         thread.start()
         thread.join()
     assert failed == []
+
+
+def test_masked_arrays_are_refused():
+    """No copy drops a mask: the masked numbers would be taken for good ones."""
+    masked = np.ma.array([1.0, 2.0], np.float32, mask=[True, False])
+    array, image = cu.device_array(2, np.float32), cu.CudaArray(2, np.float32)
+    for use in (
+        lambda: cu.to_device(masked),
+        lambda: array.copy_to_device(masked),
+        lambda: array.__setitem__(slice(None), masked),
+        lambda: image.copy_from(masked),
+    ):
+        with pytest.raises(ValueError, match="masked"):
+            use()
