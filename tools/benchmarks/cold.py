@@ -29,7 +29,9 @@ out = np.zeros_like(x)
 saxpy[4, 256](2.0, x, x, out)
 assert out[999] == 3
 """
-OURS, NUMBA = "import compiler as cuda", "from numba import cuda"
+OURS = "import compiler as cuda"
+# It asks for a name that NumPy dropped.
+NUMBA = "np.row_stack = getattr(np, 'row_stack', np.vstack)\nfrom numba import cuda"
 
 
 @case("ms", n=7)
