@@ -18,7 +18,7 @@ import numpy as np
 
 from cudadrv import driver, raw
 from cudadrv.context import current_context, in_context
-from cudadrv.layout import c_strides
+from cudadrv.layout import c_strides, extent
 from cudadrv.stream import Stream, stream_handle
 
 if TYPE_CHECKING:
@@ -320,9 +320,16 @@ def take(capsule: Any) -> Taken:
         strides = tuple(step * dtype.itemsize for step in steps)
     if min(shape, default=0) < 0 or (not tensor.data and 0 not in shape):
         raise BufferError(f"the capsule describes shape {shape} at address {tensor.data}")
+    start = (tensor.data or 0) + tensor.byte_offset
+    low, high = extent(shape, strides, dtype.itemsize)
+    if not 0 <= start + low <= start + high < 1 << 64:
+        raise BufferError(
+            f"the capsule describes shape {shape} and strides {strides} at address {start:#x}, "
+            "which reach beyond all memory"
+        )
     _set_name(id(capsule), ctypes.addressof(used))
     return Taken(
-        (tensor.data or 0) + tensor.byte_offset,
+        start,
         shape,
         strides,
         dtype,

@@ -221,7 +221,8 @@ def test_types_that_numpy_lacks():
 def test_damaged_capsules():
     """What no array is like is refused, and stays the giver's."""
     before = open_hand_overs()
-    for field, value in (("ndim", -1), ("ndim", 65), ("code", 77), ("lanes", 2), ("data", None)):
+    damage = (("ndim", -1), ("ndim", 65), ("code", 77), ("lanes", 2), ("data", None))
+    for field, value in (*damage, ("byte_offset", 2**64 - 2**20)):
         capsule = cu.to_device(np.arange(4)).__dlpack__()
         address = dlpack._capsules[id(capsule)][0]
         setattr(dlpack.DLManagedTensor.from_address(address).tensor, field, value)
