@@ -345,6 +345,7 @@ class DeviceArray(View):
         self.memory.close()
 
     def __enter__(self) -> Self:
+        _ = self.handle
         return self
 
     def __exit__(self, *_: object) -> None:

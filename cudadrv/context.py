@@ -178,6 +178,7 @@ class Resource(InContext):
             self._finalizer()
 
     def __enter__(self) -> Self:
+        _ = self.handle
         return self
 
     def __exit__(

@@ -28,6 +28,24 @@ def test_what_is_the_drivers_is_not_copied(name, how):
         how(made)
 
 
+@pytest.mark.parametrize("name", sorted(each for each in INSTANCES if each != "Context"))
+def test_what_is_closed_says_so(name):
+    """close() may be called twice; then repr works, and neither the handle nor ``with`` does."""
+    try:
+        made = INSTANCES[name]()
+    except (cu.CudaError, cu.NotSupported) as error:
+        pytest.skip(f"this device makes none: {error}")
+    if not hasattr(made, "close"):
+        pytest.skip(f"a {name} is not closed")
+    made.close()
+    made.close()
+    assert "closed" in repr(made)
+    with pytest.raises(cu.ClosedError):
+        _ = made.handle
+    with pytest.raises(cu.ClosedError), made:
+        pass
+
+
 def test_devices_are_pickled_by_their_identity():
     """Another process finds the same device, whatever its number there."""
     device = cu.Device(0)
