@@ -109,6 +109,8 @@ class DeviceArray(View):
                 return
             value = source.copy_to_host(stream=stream)
             wait(ordering(stream))
+        if isinstance(value, tuple) and view.dtype.names:  # the fields of one record
+            value = np.array(value, view.dtype)
         host = host_array(value)
         if not host.shape:
             view.fill(host, stream)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cudadrv import driver, library, raw
+from cudadrv import checks, driver, library, raw
 from cudadrv.cleanup import pending, relaxed
 from cudadrv.context_state import InContext, generation
 from cudadrv.device import Context, Device
@@ -205,9 +205,12 @@ def stream_handle(stream: object) -> int:
         return stream
     protocol = getattr(only(stream, "Stream"), "__cuda_stream__", None)
     if protocol is not None:
-        return int((protocol() if callable(protocol) else protocol)[1])
+        found = protocol() if callable(protocol) else protocol
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(f"__cuda_stream__ of {stream!r} gives {found!r}, not (0, handle)")
+        return checks.address(found[1], "the handle of __cuda_stream__")
     for attribute in ("handle", "cuda_stream", "ptr"):
         value = getattr(stream, attribute, None)
         if value is not None:
-            return int(getattr(value, "value", value) or 0)
+            return checks.address(getattr(value, "value", value) or 0, attribute)
     raise TypeError(f"{stream!r} is no stream: pass a cudadrv.Stream, a handle or None")

@@ -120,13 +120,21 @@ def allocated(manager: MemoryManager, nbytes: int, stream: int) -> tuple[int, An
     Raises:
         TypeError, ValueError: it is not an address and a function.
     """
-    given = manager.alloc(nbytes, stream)
+    # A manager may wrap the driver: what it allocates itself does not come back to it.
+    before = _here.set(None)
+    try:
+        given = manager.alloc(nbytes, stream)
+    finally:
+        _here.reset(before)
     if not isinstance(given, tuple) or len(given) != 2 or not callable(given[1]):
         raise TypeError(
             f"memory manager {manager.name} returned {given!r}: alloc() gives an address and what "
             "frees it"
         )
-    return checks.address(given[0], f"the address of memory manager {manager.name}"), given[1]
+    address = checks.address(given[0], f"the address of memory manager {manager.name}")
+    if nbytes and not address:
+        raise ValueError(f"memory manager {manager.name} gave no address for {nbytes} bytes")
+    return address, given[1]
 
 
 def give_back(address: int, free: Callable[[], object]) -> int:

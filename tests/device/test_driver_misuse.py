@@ -175,3 +175,41 @@ def test_masked_arrays_are_refused():
     ):
         with pytest.raises(ValueError, match="masked"):
             use()
+
+
+@pytest.mark.parametrize("found", [5, None, (0,), (0, "x"), (0, -1), (0, 2**64), (0, None)])
+def test_streams_that_lie(found):
+    """What ``__cuda_stream__`` gives is a handle of 64 bits, or refused: nothing is cut."""
+    lying = type("Lying", (), {"__cuda_stream__": lambda self: found})()
+    with pytest.raises((TypeError, ValueError)):
+        cu.memset(cu.mem_alloc(8), 0, stream=lying)
+
+
+def test_a_memory_manager_may_wrap_the_driver():
+    """``mem_alloc`` inside of a manager is the driver's; an address of 0 is refused."""
+
+    class Wrapping:
+        name = "wrapping"
+
+        def alloc(self, nbytes, stream):
+            memory = cu.mem_alloc(nbytes)
+            return memory.handle, memory.close
+
+        def mem_info(self):
+            return 0, 0
+
+    class Empty(Wrapping):
+        def alloc(self, nbytes, stream):
+            return 0, int
+
+    with cu.memory_manager(Wrapping()):
+        assert cu.to_device(np.arange(3)).copy_to_host().tolist() == [0, 1, 2]
+    with cu.memory_manager(Empty()), pytest.raises(ValueError, match="no address"):
+        cu.mem_alloc(8)
+
+
+def test_a_record_is_set_from_a_tuple():
+    """As in NumPy: one value for each field."""
+    array = cu.to_device(np.zeros(2, [("a", "i4"), ("b", "f8")]))
+    array[0] = (1, 2.5)
+    assert array.copy_to_host()[0].item() == (1, 2.5)
