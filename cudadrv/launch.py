@@ -333,9 +333,9 @@ def run_source(types: str, resources: int) -> str:
     names = [f"a{i}" for i in range(len(types))]
     # An int passes as it is. Nothing else does that has __index__, an array of one number has too.
     # Memory that is no part of another's is open if it has a handle, and None is no number.
-    address_of = "{0} if (kind := {0}.__class__) is int else "
-    address_of += "{0}._handle if kind is DeviceMemory and {0}._root is None else "
-    address_of += "{0}.handle if kind in MEMORY else pointer({0})"
+    address_of = "{0}._handle if {0}.__class__ is DeviceMemory and {0}._root is None else "
+    address_of += "{0} if {0}.__class__ is int else "
+    address_of += "{0}.handle if {0}.__class__ in MEMORY else pointer({0})"
     packed = [
         address_of.format(name) if letter == "P" else name
         for name, letter in zip(names, types, strict=True)
@@ -358,16 +358,15 @@ def run({parameters}):
         memory = pop()
     except IndexError:
         memory = more()
-    arguments, pointers, _ = memory
     try:
-        pack(arguments, 0{packed})
+        pack(memory[0], 0{packed})
     except error as problem:
         for each in [{pointers}]:
             pointer(each)
         raise TypeError(f"kernel {{kernel.name!r}}, types {{types!r}}: {{problem}}") from None
-    code = start(made, function, pointers, None)
+    code = start(made, function, memory[1], None)
     if code:
-        fail(code, pointers)
+        fail(code, memory[1])
     append(memory)
 """
 

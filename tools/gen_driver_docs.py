@@ -130,7 +130,8 @@ Each can be called as `cudadrv.raw.NAME` and, checked, as `cudadrv.driver.NAME`.
 
 - {used} are used by an object or function of `cudadrv`,
 - {emulated} are answered by the emulator; the others return `CUDA_ERROR_NOT_SUPPORTED` there,
-- {called} were called successfully by the tests on a GPU: {device}, driver {driver}.
+- {called} were called successfully by the tests on a GPU: {device}, driver {driver}. What they call in processes that they start,
+  such as the opening of other processes' memory, is not counted.
 
 Used by an object, but not called successfully on that card: {uncalled}.
 """  # noqa: E501

@@ -303,7 +303,7 @@ def test_a_prepared_launch_can_be_read(extents):
     import inspect
 
     run = extents[0].prepare("P", 1, 32)
-    assert "start(made, function, pointers, None)" in inspect.getsource(run)
+    assert "start(made, function, memory[1], None)" in inspect.getsource(run)
 
 
 def test_arguments_of_every_kind_in_a_prepared_launch(extents):
