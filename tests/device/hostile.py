@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import cudadrv as cu
-from cudadrv import errors
+from cudadrv import errors, nvrtc
 from tests.device.driver_code import PTX
 
 # What a wrong call may raise; OSError only where files are opened or operating systems asked.
@@ -37,7 +37,7 @@ ALLOWED = (
 # By the beginning of the name: what it may raise besides. Mappings may raise KeyError.
 ALSO: dict[str, tuple[type[BaseException], ...]] = {
     "load": (OSError,),
-    "Linker": (OSError,),
+    "Linker": (OSError, nvrtc.NvrtcError),
     "Graph.to_dot": (OSError,),
     "Context.pop": (RuntimeError,),
 }
