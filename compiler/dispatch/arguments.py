@@ -58,6 +58,8 @@ def typeof(value: Any) -> Type:
     if isinstance(value, Transfer):
         return typeof(value.value)
     if isinstance(value, DeviceArray | np.ndarray):
+        if hasattr(value, "mask"):  # numpy.ma, which this would else import
+            raise TypeError("kernels know no masks: pass array.filled(value), or array.data")
         return _array_type(value.dtype, value.shape, value.strides, _is_readonly(value))
     if isinstance(value, np.generic):
         return types.from_dtype(value.dtype)

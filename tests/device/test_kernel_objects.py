@@ -344,3 +344,9 @@ def test_kernels_of_main_pickle_into_other_processes(tmp_path, pickler):
     sent = subprocess.run(python, **environment).stdout
     answer = subprocess.run([sys.executable, "-c", LOAD], input=sent, **environment).stdout
     assert answer.split() == [b"[11,", b"11,", b"11]"]
+
+
+def test_masked_arrays_are_refused():
+    """A kernel would not see the mask, so the error says what to pass."""
+    with pytest.raises(TypeError, match=r"argument 1 \(x\).*filled"):
+        add[1, 4](np.zeros(4), np.ma.array(np.ones(4), mask=[0, 1, 0, 0]))
