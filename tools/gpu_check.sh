@@ -24,8 +24,16 @@ run() {
 }
 
 run info 40 python3 -m cudadrv info
-run tests-gpu 12 python3 -m pytest -q -ra -p no:cacheprovider tests/device tests/gpu
-run tests-emulator 3 env CUDADRV_DRIVER=emulator python3 -m pytest -q -p no:cacheprovider tests/device
+run tests-gpu 12 env CUDADRV_TEST_CALLS="$logs/calls" \
+    python3 -m pytest -q -ra -n auto -p no:cacheprovider tests/device tests/gpu
+# What measures the memory of the device must have it alone.
+run tests-alone 6 python3 -m pytest -q -ra -p no:cacheprovider \
+    tests/device/test_driver_{leaks,objects,process,array_lifetimes}.py tests/gpu
+if command -v compute-sanitizer >/dev/null; then
+    run sanitizer 3 compute-sanitizer --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 \
+        python3 -m pytest -q -p no:cacheprovider tests/device/test_driver_{kernels,launch,memory_boxes,symbols}.py
+fi
+run tests-emulator 3 env CUDADRV_DRIVER=emulator python3 -m pytest -q -n auto -p no:cacheprovider tests/device
 run examples 60 python3 -m examples
 run benchmarks 0 python3 tools/bench.py
 summary+=("$(python3 tools/bench.py --show "$logs/benchmarks.txt")")
