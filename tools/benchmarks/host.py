@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import timeit
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -119,14 +120,17 @@ def launch() -> Iterator[Sampler]:
     x = cudadrv.to_device(np.ones(1, np.float32))
     few, many = (x, x, 1, 2.0), (*[x] * 8, *range(4), *[0.5] * 4)
     small, large = launches.hot(launches.small, *few), launches.hot(launches.large, *many)
-    ways: dict[str, Callable[[], Any]] = {
-        "prepared_launch": lambda: run(a, b, 1, 2.0),
-        "launch": lambda: four.launch(1, 1, a, b, 1, 2.0),
-        "kernel_launch": lambda: small(x, x, 1, 2.0),
-        "kernel_launch_configured": lambda: launches.small[1, 1](x, x, 1, 2.0),
-        "kernel_launch_16": lambda: large(*many),
-        **launches.peers(),
+    names = {"run": run, "four": four, "a": a, "b": b, "x": x, "many": many}
+    names |= {"small": small, "large": large, "lazy": launches.small}
+    statements = {
+        "prepared_launch": "run(a, b, 1, 2.0)",
+        "launch": "four.launch(1, 1, a, b, 1, 2.0)",
+        "kernel_launch": "small(x, x, 1, 2.0)",
+        "kernel_launch_configured": "lazy[1, 1](x, x, 1, 2.0)",
+        "kernel_launch_16": "large(*many)",
     }
+    ways = {name: timeit.Timer(text, globals=names) for name, text in statements.items()}
+    ways |= launches.peers()
     loops = {
         "c_launch": launches.loop(four, (a, b, 1, 2.0)),
         "c_launch_16": launches.loop_of_kernel(launches.large, many),
@@ -147,15 +151,12 @@ def launcher() -> Iterator[Sampler]:
     yield launches.without_driver()
 
 
-def launch_us(way: Callable[[], Any]) -> float:
+def launch_us(way: timeit.Timer) -> float:
     """Host time of one launch, the queue empty at the start and never full."""
     import cudadrv
 
     context = cudadrv.current_context()
     context.synchronize()
-    start = time.perf_counter()
-    for _ in range(LAUNCHES):
-        way()
-    elapsed = time.perf_counter() - start
+    elapsed = way.timeit(LAUNCHES)
     context.synchronize()
     return elapsed / LAUNCHES * 1e6

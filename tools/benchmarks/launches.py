@@ -119,7 +119,7 @@ def without_driver() -> Sampler:
     return lambda: {"launcher": (timer.timeit(count) - empty.timeit(count)) / count * 1e9}
 
 
-def peers() -> dict[str, Callable[[], Any]]:
+def peers() -> dict[str, timeit.Timer]:
     """A launch of four arguments by every other package that is installed and works here."""
     found = {}
     if cudadrv.is_emulator():
@@ -127,7 +127,7 @@ def peers() -> dict[str, Callable[[], Any]]:
     for make in (by_cuda_core, by_cupy, by_triton, by_numba):
         try:
             way = make()
-            way()
+            way.timeit(1)
         except Exception as error:  # noqa: BLE001 - whatever another package does wrong
             print(f"{make.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
         else:
@@ -135,7 +135,7 @@ def peers() -> dict[str, Callable[[], Any]]:
     return found
 
 
-def by_cuda_core() -> Callable[[], Any]:
+def by_cuda_core() -> timeit.Timer:
     """cuda.core, with addresses and NumPy scalars."""
     try:
         core = import_module("cuda.core")
@@ -149,38 +149,37 @@ def by_cuda_core() -> Callable[[], Any]:
     kernel = core.Program(EMPTY_C, "c++", options).compile("cubin").get_kernel("four")
     config = core.LaunchConfig(grid=1, block=1)
     memory = cudadrv.mem_alloc(1024)
-    address, one, two = memory.handle, np.int32(1), np.float32(2)
+    names = {
+        "launch": core.launch, "stream": stream, "config": config, "kernel": kernel,
+        "memory": memory, "address": memory.handle, "one": np.int32(1), "two": np.float32(2),
+    }  # fmt: skip
+    return timeit.Timer("launch(stream, config, kernel, address, address, one, two)", globals=names)
 
-    def way(_keep: object = memory) -> None:
-        core.launch(stream, config, kernel, address, address, one, two)
 
-    return way
-
-
-def by_cupy() -> Callable[[], Any]:
+def by_cupy() -> timeit.Timer:
     """CuPy's RawKernel."""
     cupy = import_module("cupy")
     kernel = cupy.RawKernel(EMPTY_C, "four")
     x = cupy.ones(1, np.float32)
-    args = (x, x, np.int32(1), np.float32(2))
-    return lambda: kernel((1,), (1,), args)
+    names = {"kernel": kernel, "args": (x, x, np.int32(1), np.float32(2))}
+    return timeit.Timer("kernel((1,), (1,), args)", globals=names)
 
 
-def by_triton() -> Callable[[], Any]:
+def by_triton() -> timeit.Timer:
     """Triton, with torch's tensors."""
     kernel = import_module("triton").jit(nothing)[(1,)]
-    x = import_module("torch").ones(1, device="cuda")
-    return lambda: kernel(x, x, 1, 2.0)
+    names = {"kernel": kernel, "x": import_module("torch").ones(1, device="cuda")}
+    return timeit.Timer("kernel(x, x, 1, 2.0)", globals=names)
 
 
-def by_numba() -> Callable[[], Any]:
+def by_numba() -> timeit.Timer:
     """numba.cuda, configured once."""
     if not hasattr(np, "row_stack"):
         setattr(np, "row_stack", np.vstack)  # noqa: B010 - it asks for what NumPy dropped
     numba_cuda = import_module("numba.cuda")
     kernel = numba_cuda.jit(nothing)[1, 1]
-    x = numba_cuda.to_device(np.ones(1, np.float32))
-    return lambda: kernel(x, x, 1, 2.0)
+    names = {"kernel": kernel, "x": numba_cuda.to_device(np.ones(1, np.float32))}
+    return timeit.Timer("kernel(x, x, 1, 2.0)", globals=names)
 
 
 # The empty kernel of the packages that compile Python; Triton reads annotations as types.
