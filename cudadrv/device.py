@@ -124,9 +124,14 @@ class Device(ProcessLocal):
 
         It is retained once and not released at exit, so that other libraries keep theirs.
 
-        C: cuDevicePrimaryCtxRetain
+        C: cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxGetState
         """
         with _lock:
+            known = _primary.get(self.handle)
+            if known is not None and not driver.cuDevicePrimaryCtxGetState(self.handle)[1]:
+                # Other code reset it, or released it once too often.
+                end(known)
+                del _primary[self.handle]
             if self.handle not in _primary:
                 _primary[self.handle] = driver.cuDevicePrimaryCtxRetain(self.handle)
             return Context(_primary[self.handle])

@@ -15,6 +15,7 @@ NAMES = [
     "load_ptx",
     "interval",
     "heat",
+    "embedding",
 ]
 
 

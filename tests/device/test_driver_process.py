@@ -292,3 +292,23 @@ def test_closing_twice_frees_once():
         first.memory.close()
         del first
         assert second.copy_to_host().sum() == 2016
+
+
+def test_a_reset_by_other_code_is_noticed(run_python):
+    """When other code resets the device, a thread without a context gets a working one."""
+    code = (
+        "import threading, cudadrv as cu\n"
+        "from cudadrv import driver\n"
+        "cu.mem_alloc(16)\n"
+        "driver.cuDevicePrimaryCtxReset(0)\n"
+        "def work():\n"
+        "    with cu.mem_alloc(16) as memory:\n"
+        "        cu.memset(memory, 7)\n"
+        "        out = bytearray(16)\n"
+        "        cu.memcpy(out, memory)\n"
+        "        print(set(out))\n"
+        "worker = threading.Thread(target=work)\n"
+        "worker.start()\n"
+        "worker.join()\n"
+    )
+    assert run_python(code).strip() == "{7}"
