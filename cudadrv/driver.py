@@ -9,36 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadrv import raw
-from cudadrv.checked import (
-    HINTS,
-    check,
-    describe,
-    driver_version,
-    error,
-    function,
-    init,
-    is_available,
-    is_emulator,
-    names,
-    short,
-)
+from cudadrv import checked, raw
+from cudadrv.checked import *  # noqa: F403 - what the calls are made of, by its __all__
 
-__all__ = [
-    "HINTS",
-    "check",
-    "describe",
-    "driver_version",
-    "error",
-    "init",
-    "is_available",
-    "is_emulator",
-    "names",
-    "short",
-]
+__all__ = list(checked.__all__)
 
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("cu"):
         raise AttributeError(f"module 'cudadrv.driver' has no attribute {name!r}")
-    return raw.remember(globals(), name, function(name))
+    return raw.remember(globals(), name, checked.function(name))
